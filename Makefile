@@ -1,0 +1,52 @@
+# Every target sets up what it needs. `make demo` and `make test` are all that a newcomer types.
+# Another interpreter: make PYTHON=python3.12 demo
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint docs wheel traps-latest matrix clean
+
+help:
+	@echo "make demo          one device against four replicas, on real digits (about a minute)"
+	@echo "make test          every test"
+	@echo "make venv          only the environment, in $(VENV)"
+	@echo "make lint docs     what CI checks besides the tests"
+	@echo "make traps-latest  the trap tests on the newest tensorflow and keras"
+	@echo "make matrix        run each cell of the table 'what works where' again"
+
+venv: $(READY)
+
+# The stamp is newer than what it was made from, so a second call installs nothing.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "This needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % v)'
+	@echo "Setting up $(VENV): about 0.7 GB to download, 2.5 GB on disk. This happens once."
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,docs]'
+	@touch $(READY)
+
+demo: $(READY)
+	@$(BIN)/tfdistedu demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pydoclint --quiet tfdistedu
+	$(BIN)/python -m pytest -q tests/unit/test_import_arrows.py
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet
+
+wheel: $(READY)
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+matrix: $(READY)
+	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md
+
+clean:
+	rm -rf .venv .venv-latest site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
