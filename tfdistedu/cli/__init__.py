@@ -16,6 +16,9 @@ import typer
 from tfdistedu import __version__
 from tfdistedu.errors import TfdisteduError
 
+# Typer carries its own copy of click's errors; this is the public way to their common base.
+_BadUsage = typer.BadParameter.__base__
+
 app = typer.Typer(
     name="tfdistedu",
     help="Distributed training with TensorFlow, to read, to run and to copy.",
@@ -55,6 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
     except TfdisteduError as error:
         print(f"tfdistedu: {error}", file=sys.stderr)
         raise SystemExit(error.exit_status) from None
+    except _BadUsage as error:
+        error.show()
+        raise SystemExit(2) from None
     except (typer.Abort, KeyboardInterrupt):
         print("tfdistedu: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
