@@ -1,0 +1,153 @@
+"""What goes silently wrong under a strategy, and can be seen before the first step?
+
+    made outside the scope        TensorFlow updates one copy, or complains five layers down
+    made in another strategy      the same
+    not distributed               every replica trains on the same batch: n times the work, the same result
+    wrong context                 "merge_call called while ..." or a value that was never reduced
+
+Each check raises `BadInput` with the remedy. Checks look at objects, not at numbers, and run once, before tracing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tfdistedu.errors import BadInput
+from tfdistedu.quiet import import_tensorflow
+
+tf = import_tensorflow()
+import keras  # noqa: E402  (after the quiet import)
+
+
+def check_variables(strategy: tf.distribute.Strategy, variables: Iterable[Any], what: str) -> None:
+    """Refuse variables that were not made in this strategy's scope.
+
+    Args:
+        strategy: The strategy that is to train them.
+        variables: Keras or TensorFlow variables.
+        what: Whose they are, for the message: "model", "optimizer", "metric".
+
+    Raises:
+        BadInput: A variable was made outside every scope, or in another strategy's.
+
+    """
+    for variable in variables:
+        value = getattr(variable, "value", variable) if isinstance(variable, keras.Variable) else variable
+        if strategy.extended.variable_created_in_scope(value):
+            continue
+        name = getattr(variable, "path", getattr(variable, "name", "a variable"))
+        owner = getattr(value, "distribute_strategy", None)
+        where = "outside this strategy's scope" if owner is None else "in the scope of another strategy object"
+        raise BadInput(
+            f"the {what}'s variable {name!r} was made {where}, so {_name(strategy)} cannot keep its copies equal. Make "
+            f"the {what} inside `with strategy.scope():`, and use one strategy object from there to the last step."
+        )
+
+
+def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables: list[Any]) -> None:
+    """Build the optimizer's variables if need be, and refuse settings that mean something else on replicas.
+
+    Args:
+        strategy: The strategy that is to train.
+        optimizer: A Keras optimizer, made in the strategy's scope.
+        variables: The model's trainable variables.
+
+    Raises:
+        BadInput: Clipping, loss scaling or gradient accumulation as Keras ships them, on more than one replica; an
+            optimizer of another strategy.
+
+    """
+    from tfdistedu.step.optimizer import ReduceFirst
+    from tfdistedu.step.precision import LossScale
+
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        raise BadInput(f"the optimizer must be a Keras 3 optimizer object, not {optimizer!r}.")
+    if not optimizer.built:
+        # Keras would make these variables inside the first traced step, which crashes under a strategy.
+        with strategy.scope():
+            optimizer.build(variables)
+    check_variables(strategy, optimizer.variables, "optimizer")
+    if strategy.num_replicas_in_sync == 1 or isinstance(optimizer, ReduceFirst | LossScale):
+        return
+    kind = type(optimizer).__name__
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise BadInput(
+            "keras.optimizers.LossScaleOptimizer asks only replica 0 whether the gradients are finite. "
+            "Use tfdistedu.step.precision.LossScale."
+        )
+    for setting in ("clipnorm", "global_clipnorm", "clipvalue", "gradient_accumulation_steps"):
+        if getattr(optimizer, setting, None):
+            raise BadInput(
+                f"keras.optimizers.{kind}({setting}={getattr(optimizer, setting)}) on {strategy.num_replicas_in_sync} "
+                f"replicas acts on each replica's own gradient, before the reduction. "
+                f"Use tfdistedu.step.optimizer.reduce_first(keras.optimizers.{kind})."
+            )
+
+
+def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
+    """Refuse a batch that every replica would see whole.
+
+    Args:
+        strategy: The strategy that is to run the step.
+        batch: What an iterator gave: tensors or per-replica values, nested.
+
+    Raises:
+        BadInput: A plain tensor or array, on more than one replica.
+
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return
+    for leaf in tf.nest.flatten(batch):
+        if not isinstance(leaf, tf.distribute.DistributedValues):
+            raise BadInput(
+                f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} replicas "
+                "would train on the same examples. Iterate over "
+                "`strategy.experimental_distribute_dataset(dataset)`, or use tfdistedu.data.batches.on_replicas."
+            )
+
+
+def check_cross_replica_context(what: str) -> None:
+    """Refuse a call from inside a replica function.
+
+    Args:
+        what: What was called, for the message.
+
+    Raises:
+        BadInput: The caller runs in replica context of more than one replica.
+
+    """
+    context = tf.distribute.get_replica_context()
+    if context is not None and context.num_replicas_in_sync > 1:
+        raise BadInput(
+            f"{what} was called inside a replica function (on replica {_replica_id(context)}). It runs all replicas "
+            "itself: call it outside of strategy.run."
+        )
+
+
+def check_replica_context(what: str) -> None:
+    """Refuse a call from outside a replica function.
+
+    Args:
+        what: What was called, for the message.
+
+    Raises:
+        BadInput: The caller runs in cross-replica context.
+
+    """
+    if tf.distribute.in_cross_replica_context():
+        raise BadInput(f"{what} was called in cross-replica context. Call it in a function given to strategy.run.")
+
+
+def _replica_id(context: Any) -> Any:
+    replica = tf.get_static_value(context.replica_id_in_sync_group)
+    return context.replica_id_in_sync_group if replica is None else int(replica)
+
+
+def _shape(leaf: Any) -> str:
+    shape = getattr(leaf, "shape", None)
+    return f"a {type(leaf).__name__}" + (f" of shape {tuple(shape)}" if shape is not None else "")
+
+
+def _name(strategy: tf.distribute.Strategy) -> str:
+    return f"{type(strategy).__name__} with {strategy.num_replicas_in_sync} replica(s)"

@@ -1,0 +1,152 @@
+"""How much does one replica's batch add to the loss of the global batch?
+
+One device computes a mean over the global batch. n replicas each see a part, and gradients are *added* over replicas.
+So each replica must bring its **share**: the sum over its own examples, divided by the *global* count.
+
+    global batch of 10      replica 0: 3    replica 1: 3    replica 2: 3    replica 3: 1
+    share                   sum / 10        sum / 10        sum / 10        sum / 10        added up: the mean over 10
+    mean of means           sum / 3         sum / 3         sum / 3         sum / 1         wrong: one example counts 3x
+
+The rule holds for ragged batches and for replicas without examples (their share is 0, not 0/0). A penalty on weights
+(L2) is the same on every replica; so each adds it in proportion to its examples, and it counts once.
+
+A Keras loss object divides by the replica's own count and by the number of replicas on its own when it is *called*
+under a strategy. Here it is not called: its `call` gives one value an example, and this module does the rest.
+
+Cost: one integer all-reduced for the global count. Left out: Keras masks (give `sample_weight`), and
+`mean_with_sample_weight` together with weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfdistedu.errors import BadInput
+from tfdistedu.quiet import import_tensorflow
+
+tf = import_tensorflow()
+import keras  # noqa: E402  (after the quiet import)
+
+_MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "none", None)
+
+
+def is_sum(loss: Any) -> bool:
+    """Tell whether a loss is a sum over examples (Keras's `reduction="sum"`), and not a mean.
+
+    Args:
+        loss: A Keras loss object or a function.
+
+    Returns:
+        True for a Keras loss with `reduction="sum"`; functions, and all other reductions, are means.
+
+    Raises:
+        BadInput: A reduction that this module does not know.
+
+    """
+    reduction = getattr(loss, "reduction", None)
+    if reduction != "sum" and reduction not in _MEANS:
+        raise BadInput(f"loss {loss!r}: unknown reduction {reduction!r}; use 'sum', 'sum_over_batch_size' or None.")
+    return reduction == "sum"
+
+
+def loss_share(
+    loss: keras.losses.Loss | Callable[[Any, Any], Any] | str,
+    y: Any,
+    predictions: Any,
+    global_count: tf.Tensor,
+    sample_weight: Any = None,
+    penalty: Any = 0.0,
+) -> tf.Tensor:
+    """Compute one replica's share of the global batch's loss: shares, added over replicas, are one device's loss.
+
+    Args:
+        loss: A Keras loss object, its name, or a function `(y, predictions)` that gives either one value an example
+            (shape [replica_batch, ...]) or a scalar, which is taken as the mean over the replica's examples.
+        y: Labels, shape [replica_batch, ...].
+        predictions: What the model gave, shape [replica_batch, ...].
+        global_count: Examples in the global batch, a scalar of any number type.
+        sample_weight: One factor an example, shape [replica_batch], or `None`.
+        penalty: The sum of the model's own losses (`sum(model.losses)`), counted once over all replicas.
+
+    Returns:
+        A scalar in the type of the predictions' loss.
+
+    Raises:
+        BadInput: `sample_weight` with a loss that is already a scalar; masked predictions; an unknown reduction.
+
+    Example:
+        >>> share = loss_share("mse", tf.constant([[1.0]]), tf.constant([[3.0]]), global_count=4)
+        >>> float(share)                                  # (3 - 1)**2 / 4
+        1.0
+
+    """
+    loss = keras.losses.get(loss) if isinstance(loss, str) else loss
+    values = _values(loss, y, predictions)
+    count = tf.cast(tf.shape(tf.nest.flatten(y)[0])[0], values.dtype)
+    global_count = tf.cast(global_count, values.dtype)
+    if is_sum(loss):
+        # Step 1a: a sum over examples. Nothing to divide; a scalar is the replica's own sum.
+        data = tf.reduce_sum(_weighted(values, sample_weight, loss))
+    else:
+        # Step 1b: a mean over the global batch. Sum here, divide by the global count.
+        total = _sum_over_examples(_weighted(values, sample_weight, loss), count)
+        data = tf.math.divide_no_nan(total, global_count)
+    # Step 2: the penalty, in proportion to the examples, so that it counts once over all replicas.
+    return data + tf.cast(penalty, values.dtype) * tf.math.divide_no_nan(count, global_count)
+
+
+def zero_without_examples(gradients: list[Any], count: tf.Tensor) -> list[Any]:
+    """Put zeros in place of the gradients of a replica that had no example.
+
+    A mean over nothing is 0/0: a loss that is already a scalar, or a layer that averages, gives NaN on an empty
+    replica batch, and one NaN spoils the sum.
+
+    Args:
+        gradients: Tensors, `tf.IndexedSlices` or `None`.
+        count: Examples on this replica, a scalar.
+
+    Returns:
+        The gradients where `count > 0`, else zeros of the same shapes.
+
+    """
+
+    def keep(tensor: tf.Tensor) -> tf.Tensor:
+        return tf.where(count > 0, tensor, tf.zeros_like(tensor))
+
+    def keep_any(gradient: Any) -> Any:
+        if isinstance(gradient, tf.IndexedSlices):
+            return tf.IndexedSlices(keep(gradient.values), gradient.indices, gradient.dense_shape)
+        return None if gradient is None else keep(gradient)
+
+    return [keep_any(gradient) for gradient in gradients]
+
+
+def _values(loss: Any, y: Any, predictions: Any) -> tf.Tensor:
+    """Return one value an example (or a scalar) without Keras's reduction, which divides under a strategy."""
+    if getattr(predictions, "_keras_mask", None) is not None:
+        raise BadInput("loss_share: the predictions carry a Keras mask; give sample_weight instead.")
+    if isinstance(loss, keras.losses.Loss):
+        y = tf.nest.map_structure(lambda label: keras.ops.convert_to_tensor(label, dtype=loss.dtype), y)
+        predictions = keras.ops.convert_to_tensor(predictions, dtype=loss.dtype)
+        return tf.convert_to_tensor(loss.call(y, predictions))
+    return tf.convert_to_tensor(loss(y, predictions))
+
+
+def _weighted(values: tf.Tensor, sample_weight: Any, loss: Any) -> tf.Tensor:
+    if sample_weight is None:
+        return values
+    if values.shape.rank == 0:
+        raise BadInput(f"loss {loss!r} is already a scalar; sample_weight needs one value an example.")
+    if getattr(loss, "reduction", None) == "mean_with_sample_weight":
+        raise BadInput("reduction 'mean_with_sample_weight' with sample_weight: use 'sum_over_batch_size'.")
+    weight = tf.cast(sample_weight, values.dtype)
+    return values * tf.reshape(weight, tf.concat([tf.shape(weight)[:1], [1] * (values.shape.rank - 1)], 0))
+
+
+def _sum_over_examples(values: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    if values.shape.rank == 0:  # already a scalar: the mean over this replica's examples
+        return tf.where(count > 0, values * count, tf.zeros_like(values))
+    if values.shape.rank > 1:  # several values an example, as in sequences: their mean
+        values = tf.reduce_mean(values, axis=list(range(1, values.shape.rank)))
+    return tf.reduce_sum(values)
