@@ -1,9 +1,9 @@
-"""On which devices do replicas run, on a machine with one CPU or many GPUs?
+r"""On which devices do replicas run, on a machine with one CPU or many GPUs?
 
 TensorFlow sees all cores as one CPU. It can split that CPU into *virtual* devices, once, before it wakes up: then
 `MirroredStrategy` keeps one replica on each, and everything that happens between four GPUs happens on a laptop too.
 
-    one process     /------------- one physical CPU -------------\\
+    one process     /------------- one physical CPU -------------\
                     | CPU:0      | CPU:1      | CPU:2    | CPU:3 |
                     | replica 0  | replica 1  | ...              |     same code as on GPU:0 .. GPU:3
 

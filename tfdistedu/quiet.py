@@ -61,7 +61,8 @@ def _held_stderr() -> Iterator[None]:
 def import_tensorflow() -> ModuleType:
     """Import TensorFlow and Keras without their start-up lines, and remember who wakes TensorFlow later.
 
-    C++ logs errors only (its warnings are about graph rewrites, and repeat by the hundred), unless TF_CPP_MIN_LOG_LEVEL is set already.
+    C++ logs errors only (its warnings are about graph rewrites, and repeat by the hundred), unless
+    TF_CPP_MIN_LOG_LEVEL is set already.
 
     Returns:
         The module `tensorflow`; a second call returns it at once.

@@ -96,9 +96,7 @@ def on_replicas(strategy: tf.distribute.Strategy, batch: Sequence[np.ndarray]) -
     )
 
 
-def batched_dataset(
-    arrays: Sequence[np.ndarray], batch_size: int, shuffle_seed: int | None = None
-) -> tf.data.Dataset:
+def batched_dataset(arrays: Sequence[np.ndarray], batch_size: int, shuffle_seed: int | None = None) -> tf.data.Dataset:
     """Make a dataset of global batches whose order is the same in every epoch and under every strategy.
 
     Keras visits data that reshuffles each epoch in another order under a strategy than on one device; so the order is

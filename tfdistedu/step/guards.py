@@ -101,8 +101,8 @@ def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
     for leaf in tf.nest.flatten(batch):
         if not isinstance(leaf, tf.distribute.DistributedValues):
             raise BadInput(
-                f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} replicas "
-                "would train on the same examples. Iterate over "
+                f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} "
+                "replicas would train on the same examples. Iterate over "
                 "`strategy.experimental_distribute_dataset(dataset)`, or use tfdistedu.data.batches.on_replicas."
             )
 

@@ -61,12 +61,12 @@ class ReduceFirst:
         n_replicas = tf.distribute.get_strategy().num_replicas_in_sync
         if n_replicas > 1 and getattr(self, "gradient_accumulation_steps", None):
             raise BadInput(
-                f"{type(self).__name__}(gradient_accumulation_steps={self.gradient_accumulation_steps}) on {n_replicas} "
-                "replicas: Keras would reduce inside a branch, which TensorFlow refuses in graph mode. "
+                f"{type(self).__name__}(gradient_accumulation_steps={self.gradient_accumulation_steps}) on "
+                f"{n_replicas} replicas: Keras would reduce inside a branch, which TensorFlow refuses in graph mode. "
                 "Use tfdistedu.step.accumulate.make_accumulating_step."
             )
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Reduce, clip, apply.
 
         Args:

@@ -32,7 +32,7 @@ class LossScale(keras.optimizers.LossScaleOptimizer):
 
     Args:
         inner_optimizer: An optimizer of `tfdistedu.step.optimizer`, which then finds its gradients already reduced.
-        kwargs: As for `keras.optimizers.LossScaleOptimizer`: `initial_scale`, `dynamic_growth_steps`, `name`.
+        **kwargs: As for `keras.optimizers.LossScaleOptimizer`: `initial_scale`, `dynamic_growth_steps`, `name`.
 
     Raises:
         BadInput: The inner optimizer would reduce a second time.

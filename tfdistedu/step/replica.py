@@ -1,9 +1,9 @@
-"""What happens in one training step, on every replica?
+r"""What happens in one training step, on every replica?
 
 This is the whole step. One device, four virtual CPUs, four GPUs and several workers run the same lines; what differs
 is how many replicas take part in the two reductions.
 
-    replica 0   batch 0 -> forward -> share of the loss -> gradients --\\
+    replica 0   batch 0 -> forward -> share of the loss -> gradients --\
     replica 1   batch 1 -> forward -> share of the loss -> gradients ---+--> add -> clip -> apply, the same on all
     replica 2   (none)  -> forward -> 0 ---------------> zeros --------/
 
