@@ -1,4 +1,4 @@
-"""What every test finds: strategies over virtual CPUs that are made once, float64, and fresh processes at little cost."""
+"""What every test finds: strategies over virtual CPUs made once, float64, and fresh processes at little cost."""
 
 from __future__ import annotations
 
