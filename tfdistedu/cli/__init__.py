@@ -65,3 +65,8 @@ def main(arguments: list[str] | None = None) -> None:
         print("tfdistedu: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     raise SystemExit(status or 0)
+
+
+from tfdistedu.cli import recipe  # noqa: E402  (each command is registered on the app above)
+
+app.add_typer(recipe.app, name="recipe")

@@ -22,7 +22,6 @@ EPOCHS = 5
 FIRST_SCALE = 2.0**24  # too large on purpose, to see it fall; 2**15 is usual
 GROW_AFTER = 2000  # good steps before the scale is doubled
 SUM = tf.distribute.ReduceOp.SUM
-
 keras.config.set_dtype_policy("mixed_float16")  # computes in float16, keeps weights in float32
 
 
@@ -33,16 +32,9 @@ def make_data():  # your data here: features and integer labels
     return x.astype("float32"), y
 
 
-def make_model():
-    keras.utils.set_random_seed(0)
-    # The last layer computes in float32: logits, and with them the loss, do not lose digits.
-    return keras.Sequential([layers.Input((20,)), layers.Dense(64, "relu"), layers.Dense(10, dtype="float32")])
-
-
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -50,25 +42,26 @@ def make_strategy(n):
     return tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(n)], tf.distribute.ReductionToOneDevice())
 
 
-def all_finite(gradients):
-    """Give 1.0 if all numbers in all gradients are finite, else 0.0."""
+def all_finite(gradients):  # 1.0 or 0.0
     return tf.reduce_min([tf.reduce_min(tf.cast(tf.math.is_finite(g), tf.float32)) for g in gradients])
 
 
 def main():
     strategy = make_strategy(REPLICAS)
     with strategy.scope():
-        model = make_model()
+        keras.utils.set_random_seed(0)
+        logits = layers.Dense(10, dtype="float32")  # the last layer, and with it the loss, does not lose digits
+        model = keras.Sequential([layers.Input((20,)), layers.Dense(64, "relu"), logits])
         optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
         optimizer.build(model.trainable_variables)
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
         scale, good_steps = tf.Variable(FIRST_SCALE, trainable=False), tf.Variable(0, trainable=False)
 
     def replica_gradients(x, y):
         count = tf.cast(tf.shape(x)[0], tf.float32)
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
         with tf.GradientTape() as tape:
-            loss_sum = tf.reduce_sum(loss(y, model(x, training=True)))
+            values = keras.losses.sparse_categorical_crossentropy(y, model(x, training=True), from_logits=True)
+            loss_sum = tf.reduce_sum(values)
             scaled = loss_sum / global_count * scale  # so that small gradients do not vanish in float16
         gradients = tape.gradient(scaled, model.trainable_variables)
         return gradients, all_finite(gradients), loss_sum, count
