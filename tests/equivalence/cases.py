@@ -77,10 +77,8 @@ def make_data(case: Case) -> list[tuple[np.ndarray, ...]]:
     batches = []
     for size in case.batch_sizes:
         y = rng.integers(0, N_CLASSES, size)
-        if case.model == "embedding":
-            x = rng.integers(0, N_ROWS, (size, 3))  # rows repeat within and across replicas, and some are missing
-        else:
-            x = rng.normal(size=(size, N_FEATURES))
+        rows = rng.integers(0, N_ROWS, (size, 3))  # they repeat within and across replicas, and some are missing
+        x = rows if case.model == "embedding" else rng.normal(size=(size, N_FEATURES))
         batches.append((x, y, rng.uniform(0.1, 2.0, size)) if case.weighted else (x, y))
     return batches
 

@@ -90,7 +90,7 @@ def _pretend_even_batches(count_examples):
 
 def _clip_then_reduce(optimizer):
     def apply(self, grads, trainable_variables=None):
-        clipped = self._clip_gradients([g for g in grads])
+        clipped = self._clip_gradients(list(grads))
         super(optimizer.ReduceFirst, self).apply(optimizer.all_reduce_sum(clipped), trainable_variables)
 
     return apply
