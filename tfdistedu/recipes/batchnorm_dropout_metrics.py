@@ -64,9 +64,11 @@ def main():
         optimizer.build(model.trainable_variables)
         mean_loss, accuracy = keras.metrics.Mean(), keras.metrics.SparseCategoricalAccuracy()
 
+    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
+    dataset = strategy.experimental_distribute_dataset(dataset)
+
     def replica_step(x, y):
-        count = tf.cast(tf.shape(x)[0], tf.float32)
-        global_count = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, count)
+        global_count = tf.distribute.get_replica_context().all_reduce("SUM", tf.cast(tf.shape(x)[0], tf.float32))
         with tf.GradientTape() as tape:
             predictions = model(x, training=True)
             values = keras.losses.sparse_categorical_crossentropy(y, predictions, from_logits=True)
@@ -75,9 +77,8 @@ def main():
         mean_loss.update_state(values)  # inside: each replica adds its examples; result() outside adds them all up
         accuracy.update_state(y, predictions)
 
-    step = tf.function(lambda batch: strategy.run(replica_step, args=batch), reduce_retracing=True)
-    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
-    dataset = strategy.experimental_distribute_dataset(dataset)
+    # Sizes stay open: a replica that took its own for a constant would build another graph, and not meet the others.
+    step = tf.function(lambda batch: strategy.run(replica_step, args=batch), input_signature=[dataset.element_spec])
     losses = []
     for epoch in range(1, EPOCHS + 1):
         mean_loss.reset_state()
@@ -87,8 +88,7 @@ def main():
         losses.append(float(mean_loss.result()))
         print(f"epoch {epoch}: mean loss {losses[-1]:.6f}, accuracy {float(accuracy.result()):.4f}")
 
-    copies = [copy.numpy() for copy in strategy.experimental_local_results(normalise.moving_variance.value)]
-    apart = float(np.ptp(copies, axis=0).max())
+    apart = np.ptp(strategy.experimental_local_results(normalise.moving_variance.value), axis=0).max()
     masks = strategy.run(tf.function(lambda: hidden[-1](tf.ones((1, 64)), training=True)))
     different = len({mask.numpy().tobytes() for mask in strategy.experimental_local_results(masks)})
     print(f"batch normalisation: copies differ by {apart:.1e}; dropout: {different} different masks")

@@ -52,6 +52,9 @@ def main():
         sums = [tf.Variable(tf.zeros(w.shape, w.dtype), trainable=False, **own) for w in weights]
         loss_sum, count = (tf.Variable(0.0, trainable=False, **own) for _ in range(2))
 
+    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(MICRO_BATCH)
+    dataset = strategy.experimental_distribute_dataset(dataset)
+
     def replica_accumulate(x, y):
         with tf.GradientTape() as tape:
             value = tf.reduce_sum(keras.losses.mean_squared_error(y, model(x, training=True)))
@@ -61,7 +64,7 @@ def main():
         loss_sum.assign_add(value)
         count.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(input_signature=[dataset.element_spec])  # one graph for all sizes of batches
     def accumulate(batch):
         strategy.run(replica_accumulate, args=batch)
 
@@ -75,8 +78,7 @@ def main():
             total.assign(tf.zeros(total.shape))
         return loss, examples, norm
 
-    batches = tf.data.Dataset.from_tensor_slices(make_data()).batch(MICRO_BATCH)
-    dataset, means = strategy.experimental_distribute_dataset(batches), []
+    means = []
     for epoch in range(1, EPOCHS + 1):
         done = []
         for number, batch in enumerate(dataset, start=1):

@@ -37,7 +37,7 @@ def make_model():  # your model; without dropout, and with BatchNormalization(sy
     return keras.Sequential([layers.Input((8,)), layers.Dense(16, "tanh"), layers.Dense(3)])
 
 
-def make_step(strategy, model, optimizer):  # your step
+def make_step(strategy, model, optimizer, dataset):  # your step
     def replica_step(x, y):
         count = tf.cast(tf.shape(x)[0], x.dtype)
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
@@ -47,7 +47,7 @@ def make_step(strategy, model, optimizer):  # your step
         optimizer.apply(tape.gradient(share, model.trainable_variables), model.trainable_variables)
         return share
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(input_signature=[dataset.element_spec])  # one graph for all sizes of batches
     def step(batch):
         return strategy.reduce(SUM, strategy.run(replica_step, args=batch), axis=None)
 
@@ -73,7 +73,7 @@ def main():
             optimizer.build(model.trainable_variables)
         dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
         dataset = strategy.experimental_distribute_dataset(dataset)
-        ways.append((strategy, model, make_step(strategy, model, optimizer), dataset))
+        ways.append((strategy, model, make_step(strategy, model, optimizer, dataset), dataset))
     (several, model, step, dataset), (_, one_model, one_step, one_dataset) = ways
 
     def furthest():

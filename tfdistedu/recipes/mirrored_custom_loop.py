@@ -70,7 +70,8 @@ def main():
         optimizer.apply(gradients, model.trainable_variables)  # adds the replicas' gradients up by itself
         return loss_sum, count
 
-    @tf.function(reduce_retracing=True)  # one graph for all sizes of batches
+    # One graph for all sizes of batches, in which no replica takes its first size for a constant.
+    @tf.function(input_signature=[dataset.element_spec])
     def step(batch):
         loss_sum, count = strategy.run(replica_step, args=batch)
         return strategy.reduce(SUM, loss_sum, axis=None), strategy.reduce(SUM, count, axis=None)

@@ -56,6 +56,9 @@ def main():
         optimizer.build(model.trainable_variables)
         scale, good_steps = tf.Variable(FIRST_SCALE, trainable=False), tf.Variable(0, trainable=False)
 
+    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
+    dataset = strategy.experimental_distribute_dataset(dataset)
+
     def replica_gradients(x, y):
         count = tf.cast(tf.shape(x)[0], tf.float32)
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
@@ -66,7 +69,7 @@ def main():
         gradients = tape.gradient(scaled, model.trainable_variables)
         return gradients, all_finite(gradients), loss_sum, count
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(input_signature=[dataset.element_spec])  # one graph for all sizes of batches
     def step(batch):
         gradients, finite, loss_sum, count = strategy.run(replica_gradients, args=batch)
         # Reduce first. Infinity on one replica plus anything on the others is not finite: one answer for all.
@@ -80,15 +83,14 @@ def main():
             scale.assign(scale / 2.0)
         return [strategy.reduce(SUM, value, axis=None) for value in (finite, loss_sum, count)]
 
-    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
-    dataset = strategy.experimental_distribute_dataset(dataset)
     n, means = strategy.num_replicas_in_sync, []
     for epoch in range(1, EPOCHS + 1):
         finite, loss_sum, count = np.transpose([[float(value) for value in step(batch)] for batch in dataset])
         means.append(loss_sum.sum() / count.sum())
-        some = ((finite > 0) & (finite < n)).sum()
         print(f"epoch {epoch}: mean loss {means[-1]:.6f}, scale 2**{np.log2(scale.numpy()):.0f}, skipped ", end="")
-        print(f"{(finite < n).sum()} of {len(count)} steps, {some} of them because of some replicas only")
+        print(
+            f"{(finite < n).sum()} of {len(count)} steps, {((finite > 0) & (finite < n)).sum()} of them because of some replicas only"
+        )
     groups = [[v.numpy() for v in strategy.experimental_local_results(w.value)] for w in model.weights]
     same = all(np.array_equal(copy, group[0]) and np.isfinite(copy).all() for group in groups for copy in group)
     print(f"weights finite and the same on {n} replicas: {same}")
