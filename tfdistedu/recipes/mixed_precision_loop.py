@@ -42,10 +42,6 @@ def make_strategy(n):
     return tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(n)], tf.distribute.ReductionToOneDevice())
 
 
-def all_finite(gradients):  # 1.0 or 0.0
-    return tf.reduce_min([tf.reduce_min(tf.cast(tf.math.is_finite(g), tf.float32)) for g in gradients])
-
-
 def main():
     strategy = make_strategy(REPLICAS)
     with strategy.scope():
@@ -67,14 +63,15 @@ def main():
             loss_sum = tf.reduce_sum(values)
             scaled = loss_sum / global_count * scale  # so that small gradients do not vanish in float16
         gradients = tape.gradient(scaled, model.trainable_variables)
-        return gradients, all_finite(gradients), loss_sum, count
+        finite = tf.cast(tf.math.is_finite(tf.linalg.global_norm(gradients)), tf.float32)  # only to tell of it
+        return gradients, finite, loss_sum, count
 
     @tf.function(input_signature=[dataset.element_spec])  # one graph for all sizes of batches
     def step(batch):
         gradients, finite, loss_sum, count = strategy.run(replica_gradients, args=batch)
         # Reduce first. Infinity on one replica plus anything on the others is not finite: one answer for all.
         gradients = [strategy.reduce(SUM, gradient, axis=None) for gradient in gradients]
-        if all_finite(gradients) > 0:
+        if tf.math.is_finite(tf.linalg.global_norm(gradients)):
             optimizer.apply([gradient / scale for gradient in gradients], model.trainable_variables)
             good_steps.assign_add(1)
             scale.assign(tf.where(good_steps % GROW_AFTER == 0, 2.0 * scale, scale))
@@ -88,9 +85,8 @@ def main():
         finite, loss_sum, count = np.transpose([[float(value) for value in step(batch)] for batch in dataset])
         means.append(loss_sum.sum() / count.sum())
         print(f"epoch {epoch}: mean loss {means[-1]:.6f}, scale 2**{np.log2(scale.numpy()):.0f}, skipped ", end="")
-        print(
-            f"{(finite < n).sum()} of {len(count)} steps, {((finite > 0) & (finite < n)).sum()} of them because of some replicas only"
-        )
+        some = (finite > 0) & (finite < n)
+        print(f"{(finite < n).sum()} of {len(count)} steps, {some.sum()} of them for some replicas only")
     groups = [[v.numpy() for v in strategy.experimental_local_results(w.value)] for w in model.weights]
     same = all(np.array_equal(copy, group[0]) and np.isfinite(copy).all() for group in groups for copy in group)
     print(f"weights finite and the same on {n} replicas: {same}")
