@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import runpy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,9 +84,9 @@ def crossentropy(y, logits):
     return keras.losses.sparse_categorical_crossentropy(y, logits, from_logits=True)
 
 
-@pytest.mark.parametrize("n_replicas", [1, 3, 4])
+@pytest.mark.parametrize("n_replicas", [1, 3])
 def test_the_custom_loop_prints_the_losses_of_one_device(run, n_replicas):
-    # 1,285 examples end in a batch of 5: on 3 replicas 2, 2, 1; on 4 replicas 2, 2, 1 and none.
+    # 1,285 examples end in a batch of 5: on 3 replicas 2, 2 and 1. Four replicas have a test below.
     recipe = functions_of("mirrored_custom_loop")
     expected, _ = train_on_one_device(
         recipe["make_model"](), keras.optimizers.Adam(0.003), crossentropy, recipe["make_data"](), 64, 2
@@ -109,14 +108,13 @@ def test_the_custom_loop_has_gradients_of_the_right_size(run):
     assert expected[-1] < 0.2 * expected[0]
 
 
-@pytest.mark.parametrize("n_replicas", [2, 4])
-def test_fit_prints_the_losses_of_one_device(run, n_replicas):
+def test_fit_prints_the_losses_of_one_device(run):
     recipe = functions_of("mirrored_fit")
     (x, y), (x_test, y_test) = recipe["make_data"]()
     even = len(x) // 64 * 64
     model = recipe["make_model"]()
     expected, _ = train_on_one_device(model, keras.optimizers.Adam(0.003), crossentropy, (x[:even], y[:even]), 64, 2)
-    finished = run("mirrored_fit", ("EPOCHS = 5", "EPOCHS = 2"), n_replicas=n_replicas)
+    finished = run("mirrored_fit", ("EPOCHS = 5", "EPOCHS = 2"))
     np.testing.assert_allclose(losses_of(finished), expected, rtol=CLOSE)
     counted = np.mean(model(x_test).numpy().argmax(axis=1) == y_test)
     shown = [
@@ -133,7 +131,7 @@ def test_fit_refuses_a_global_batch_that_does_not_divide_evenly(run):
     assert "make GLOBAL_BATCH a multiple of 3" in finished.stderr
 
 
-@pytest.mark.parametrize("n_replicas", [2, 4])
+@pytest.mark.parametrize("n_replicas", [3, 4])
 def test_a_right_step_is_shown_to_equal_one_device(run, n_replicas):
     finished = run("equals_one_device", n_replicas=n_replicas)
     assert finished.status == 0, finished.stderr
@@ -299,11 +297,12 @@ def test_evaluation_counts_each_example_once(run, n_examples):
     np.testing.assert_allclose(loss, np.mean(crossentropy(y, logits)), rtol=1e-5)
 
 
-def test_evaluation_shows_that_a_mean_of_means_is_something_else(run):
+def test_evaluation_shows_that_a_mean_of_means_is_something_else(run, tmp_path):
     finished = run("evaluate_exactly")
     accuracy = float(re.search(r"accuracy +([\d.]+),", finished.stdout)[1])
     wrong = float(re.search(r"mean of means \(wrong\) +([\d.]+)", finished.stdout)[1])
     assert abs(accuracy - wrong) > 0.005
+    assert [path.name for path in tmp_path.iterdir()] == ["evaluate_exactly.py"]  # nothing is left behind
 
 
 def test_an_evaluation_of_data_that_was_not_distributed_is_found_out(run):
@@ -312,13 +311,7 @@ def test_an_evaluation_of_data_that_was_not_distributed_is_found_out(run):
     assert "examples counted      788 of 197" in finished.stdout
 
 
-@pytest.mark.parametrize("name", ["mirrored_fit", "mirrored_custom_loop"])
-def test_a_run_that_does_not_learn_does_not_end_well(run, name):
-    finished = run(name, ("Adam(0.003)", "Adam(0.0)"), ("EPOCHS = 5", "EPOCHS = 2"))
+def test_a_run_that_does_not_learn_does_not_end_well(run):
+    finished = run("mirrored_custom_loop", ("Adam(0.003)", "Adam(0.0)"), ("EPOCHS = 5", "EPOCHS = 2"), n_replicas=1)
     assert finished.status == 1
     assert "did not fall" in finished.stderr
-
-
-def test_no_recipe_leaves_anything_behind(run, tmp_path):
-    run("evaluate_exactly")
-    assert [path.name for path in Path(tmp_path).iterdir()] == ["evaluate_exactly.py"]
