@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -192,3 +193,44 @@ def test_a_head_without_its_parts_is_refused():
 def test_a_head_is_parsed_and_not_run():
     text = '"""One line.\n\nShows:  this,\n        and that.\nRun:    it\nAvoids: x: y\n"""\nraise SystemExit(9)\n'
     assert head(text) == {"summary": "One line.", "shows": "this, and that.", "run": "it", "avoids": "x: y"}
+
+
+def text_of_make_strategy(name: str) -> str:
+    source = FILES[name].read_text(encoding="utf-8")
+    (function,) = [
+        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "make_strategy"
+    ]
+    return ast.get_source_segment(source, function)
+
+
+def test_the_copies_of_make_strategy_have_not_drifted_apart():
+    # Standalone files must repeat it; equals_one_device has another rule, for one GPU would prove nothing there.
+    texts = {text_of_make_strategy(name) for name in NAMES - {"equals_one_device"}}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "devices"),
+    [
+        ("mirrored_fit", 0, "CPU:0 CPU:1 CPU:2 CPU:3"),
+        ("mirrored_fit", 1, "GPU:0"),
+        ("mirrored_fit", 2, "GPU:0 GPU:1"),
+        ("mirrored_fit", 8, "GPU:0 GPU:1 GPU:2 GPU:3"),
+        ("equals_one_device", 0, "CPU:0 CPU:1 CPU:2 CPU:3"),
+        ("equals_one_device", 1, "CPU:0 CPU:1 CPU:2 CPU:3"),
+        ("equals_one_device", 4, "GPU:0 GPU:1 GPU:2 GPU:3"),
+    ],
+)
+def test_recipes_take_gpus_where_there_are_some(name, gpus, devices):
+    # A stand-in for TensorFlow: the choice is plain Python, and no machine of ours has so many GPUs.
+    tf = MagicMock()
+    tf.config.list_physical_devices.side_effect = lambda kind: [kind] * (gpus if kind == "GPU" else 1)
+    space = {"tf": tf}
+    exec(text_of_make_strategy(name), space)
+    space["make_strategy"](4)
+    (call,) = tf.distribute.MirroredStrategy.call_args_list
+    assert call.args[0] == devices.split()
+    split = tf.config.set_logical_device_configuration.called
+    assert split == devices.startswith("CPU")
+    # On GPUs TensorFlow's own way of adding up stays.
+    assert call.args[1:] == ((tf.distribute.ReductionToOneDevice(),) if split else ())
