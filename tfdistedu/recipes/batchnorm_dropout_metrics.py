@@ -9,7 +9,7 @@ Avoids: BatchNormalization() that keeps other statistics on each replica, and ma
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -72,7 +72,7 @@ def main():
         with tf.GradientTape() as tape:
             predictions = model(x, training=True)
             values = keras.losses.sparse_categorical_crossentropy(y, predictions, from_logits=True)
-            share = tf.reduce_sum(values) / global_count
+            share = tf.reduce_sum(values + sum(model.losses)) / global_count
         optimizer.apply(tape.gradient(share, model.trainable_variables), model.trainable_variables)
         mean_loss.update_state(values)  # inside: each replica adds its examples; result() outside adds them all up
         accuracy.update_state(y, predictions)

@@ -9,7 +9,7 @@ Avoids: Keras 3's clipnorm, which clips each replica's gradient before they are 
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -57,9 +57,9 @@ def main():
 
     def replica_accumulate(x, y):
         with tf.GradientTape() as tape:
-            value = tf.reduce_sum(keras.losses.mean_squared_error(y, model(x, training=True)))
+            value = tf.reduce_sum(keras.losses.mean_squared_error(y, model(x, training=True)) + sum(model.losses))
         # Sums, not means: what to divide by is known only when all micro-batches were seen.
-        for total, gradient in zip(sums, tape.gradient(value, weights), strict=True):
+        for total, gradient in zip(sums, tape.gradient(value, weights, unconnected_gradients="zero"), strict=True):
             total.assign_add(tf.convert_to_tensor(gradient))  # an embedding's sparse gradient becomes dense here
         loss_sum.assign_add(value)
         count.assign_add(tf.cast(tf.shape(x)[0], tf.float32))

@@ -9,7 +9,7 @@ Avoids: believing a falling loss. Float64 and SGD with momentum show a small fau
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -43,7 +43,7 @@ def make_step(strategy, model, optimizer, dataset):  # your step
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
         with tf.GradientTape() as tape:
             errors = keras.losses.mean_squared_error(y, model(x, training=True))  # one value an example
-            share = tf.reduce_sum(errors) / global_count
+            share = tf.reduce_sum(errors + sum(model.losses)) / global_count
         optimizer.apply(tape.gradient(share, model.trainable_variables), model.trainable_variables)
         return share
 
@@ -78,7 +78,7 @@ def main():
 
     def furthest():
         pairs = zip(model.get_weights(), one_model.get_weights(), strict=True)
-        return max(float(np.max(np.abs(a - b))) for a, b in pairs)  # NaN stays NaN, and fails below
+        return np.max([np.max(np.abs(a - b)) for a, b in pairs])  # NumPy's max: NaN stays NaN, and fails below
 
     print(f"one device and {several.num_replicas_in_sync} replicas; difference before the first step {furthest():.1e}")
     start, apart = one_model.get_weights(), 0.0
@@ -87,7 +87,7 @@ def main():
         apart = np.max([apart, furthest(), *np.abs(losses[:, 0] - losses[:, 1])])  # a loss may be wrong alone
         print(f"epoch {epoch}: loss {losses[:, 0].mean():.6f} and {losses[:, 1].mean():.6f}, ", end="")
         print(f"largest weight difference {furthest():.1e}")
-    moved = max(float(np.max(np.abs(a - b))) for a, b in zip(start, one_model.get_weights(), strict=True))
+    moved = np.max([np.max(np.abs(a - b)) for a, b in zip(start, one_model.get_weights(), strict=True)])
     if not (apart < TOLERANCE < moved):  # weights that never moved would be equal, and prove nothing
         sys.exit(f"NOT EQUAL: {apart:.1e} is not below {TOLERANCE:.0e} (weights moved by {moved:.1e})")
     print(f"equal: below {TOLERANCE:.0e}, while the weights moved by up to {moved:.2f}")

@@ -9,7 +9,7 @@ Avoids: the mean of batches' or replicas' means, in which examples of a short ba
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -79,7 +79,7 @@ def main():
     print(f"mean loss             {float(mean_loss.result()):.6f}, by hand {loss_by_hand:.6f}")
     print(f"mean of means (wrong) {np.mean(means):.6f}")
     wrong = max(abs(float(accuracy.result()) - by_hand), abs(float(mean_loss.result()) - loss_by_hand))
-    if float(examples.result()) != len(y) or not wrong < 1e-5:  # float32 sums in another order
+    if float(examples.result()) != len(y) or not wrong < 1e-4:  # float32, summed in another order
         sys.exit(f"not exact: off by {wrong:.1e}")
 
 

@@ -9,7 +9,7 @@ Avoids: replicas that all train on the same batch, an optimizer that crashes in 
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -63,7 +63,8 @@ def main():
         count = tf.cast(tf.shape(x)[0], tf.float32)
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
         with tf.GradientTape() as tape:
-            loss_sum = tf.reduce_sum(loss(y, model(x, training=True)))
+            # model.losses are the L2 terms, if any: one for each example, so one in the mean.
+            loss_sum = tf.reduce_sum(loss(y, model(x, training=True)) + sum(model.losses))
             # Divided by the examples of all replicas: gradients are added up, so this adds up to the mean.
             share = loss_sum / global_count
         gradients = tape.gradient(share, model.trainable_variables)

@@ -9,7 +9,7 @@ Avoids: keras.optimizers.LossScaleOptimizer in strategy.run, which asks only rep
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -60,9 +60,9 @@ def main():
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
         with tf.GradientTape() as tape:
             values = keras.losses.sparse_categorical_crossentropy(y, model(x, training=True), from_logits=True)
-            loss_sum = tf.reduce_sum(values)
+            loss_sum = tf.reduce_sum(values + sum(model.losses))
             scaled = loss_sum / global_count * scale  # so that small gradients do not vanish in float16
-        gradients = tape.gradient(scaled, model.trainable_variables)
+        gradients = tape.gradient(scaled, model.trainable_variables, unconnected_gradients="zero")
         finite = tf.cast(tf.math.is_finite(tf.linalg.global_norm(gradients)), tf.float32)  # only to tell of it
         return gradients, finite, loss_sum, count
 
