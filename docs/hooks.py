@@ -7,7 +7,7 @@ repository link). None of these cases occurs here; and so that none ever can, th
 import re
 from pathlib import Path
 
-OTHER_HOST = re.compile(r"https://(?:unpkg\.com|api\.github\.com)[\w@./-]*")
+OTHER_HOST = re.compile(r"https://(?:unpkg\.com|api\.github\.com|\$\{\w+\}/api/v4)[\w@./-]*")
 
 
 def on_post_build(config) -> None:
