@@ -18,6 +18,7 @@ from tfdistedu.errors import TfdisteduError
 
 # Typer carries its own copy of click's errors; this is the public way to their common base.
 _BadUsage = typer.BadParameter.__base__
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="tfdistedu",
@@ -62,6 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         raise SystemExit(2) from None
     except (typer.Abort, KeyboardInterrupt):
+        status = _INTERRUPTED
+    if status == _INTERRUPTED:  # Typer makes this number of a Ctrl-C in a command, and says nothing
         print("tfdistedu: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
     raise SystemExit(status or 0)
