@@ -8,7 +8,7 @@ strategy = mirrored_strategy(2)
 
 
 def move(optimizer_class):
-    """Apply a gradient of 5 on each of two replicas, clipped to norm 1; tell how far the weight went."""
+    """Apply a gradient of 5 on each replica, clipped to norm 1; return how far the weight went."""
     with strategy.scope():
         weight = tf.Variable(0.0)
         optimizer = optimizer_class(learning_rate=1.0, clipnorm=1.0)
