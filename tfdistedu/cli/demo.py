@@ -97,7 +97,7 @@ def _draw(result: Result, file: str) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for index, (way, losses) in enumerate(result.losses.items()):
         wrong = any(row.way == way for row, _ in result.counterexamples)
-        width = 1.8 if wrong else 7.0 - 2.2 * index
+        width = 1.8 if wrong else max(1.2, 7.0 - 2.2 * index)
         axes.plot(range(1, len(losses) + 1), losses, label=way, linewidth=width, linestyle="--" if wrong else "-")
     axes.set(
         xlabel="epoch", ylabel="mean training loss", title="The same network, trained in several ways", yscale="log"
