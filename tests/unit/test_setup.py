@@ -159,7 +159,15 @@ def test_no_file_names_a_registry_or_a_path_of_this_machine():
 
 
 @pytest.mark.parametrize(
-    "name", [".venv/", "site/", "build/", "dist/", "*.egg-info/", "__pycache__/", "lessons/*/exercise.py"]
+    "name", [".venv/", "/site/", "/build/", "/dist/", "*.egg-info/", "__pycache__/", "lessons/*/exercise.py"]
 )
 def test_what_is_made_is_not_tracked(name):
     assert name in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_no_source_is_ignored():
+    """A pattern without a leading slash holds in every folder: `site/` once left out tests/site."""
+    words = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "tfdistedu", "tests", "docs"]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    ignored = [name for name in listed.stdout.split("\0") if name and "__pycache__" not in name]
+    assert ignored == []
