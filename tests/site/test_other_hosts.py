@@ -11,8 +11,8 @@ import json
 import re
 import threading
 import urllib.request
-from urllib.parse import urljoin
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urljoin
 
 import pytest
 

@@ -47,7 +47,7 @@ def test_every_directive_is_quoted_and_names_a_section_with_both_its_ends(path):
     ],
 )
 def test_the_check_of_directives_finds_what_the_extension_lets_pass(tmp_path, line, mistake):
-    marks = "start:part end:part start:endless end:startless end:reversed start:reversed".split()
+    marks = ["start:part", "end:part", "start:endless", "end:startless", "end:reversed", "start:reversed"]
     (tmp_path / "file.py").write_text("\n".join(f"# --8<-- [{mark}]\npass" for mark in marks), encoding="utf-8")
     found = snippets.mistake_in_directive(line, tmp_path)
     assert found is None if mistake is None else mistake in found
