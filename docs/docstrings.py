@@ -19,3 +19,11 @@ class ForTheReference(griffe.Extension):
         """Blank the lines that mark a section which a page includes; line numbers stay what they are."""
         lines = mod.lines_collection[mod.filepath]
         lines[:] = ["" if _MARK.match(line) else line for line in lines]
+
+    def on_package(self, *, pkg, **_) -> None:
+        """Show each name where it is written, and not once more in the package that hands it on (`__all__`)."""
+        modules = [pkg]
+        while modules:
+            module = modules.pop()
+            modules += [inner for inner in module.modules.values() if not inner.is_alias]
+            module.exports = None

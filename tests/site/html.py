@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,11 +12,15 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 
 @dataclass
 class Element:
-    """One start tag: its `name`, its `attributes`, and the `text` up to its end tag (with that of inner elements)."""
+    """One start tag: its `name`, its `attributes`, and the `text` up to its end tag (with that of inner elements).
+
+    `words` is the text without what stands in `code` and `pre`.
+    """
 
     name: str
     attributes: dict[str, str]
     text: str = ""
+    words: str = ""
 
 
 @dataclass
@@ -29,6 +34,7 @@ class Page:
         """Return the elements with one of these names."""
         return [element for element in self.elements if element.name in names]
 
+    @functools.cached_property
     def anchors(self) -> set[str]:
         """Return everything that `#...` can point to."""
         return {e.attributes[key] for e in self.elements for key in ("id", "name") if e.attributes.get(key)}
@@ -52,8 +58,11 @@ class _Reader(HTMLParser):
             del self._open[len(names) - 1 - names[::-1].index(tag) :]
 
     def handle_data(self, data: str) -> None:
+        is_code = any(element.name in ("code", "pre") for element in self._open)
         for element in self._open:
-            element.text += data
+            if element.name not in ("html", "body"):  # nobody asks for the text of a whole page
+                element.text += data
+                element.words += "" if is_code else data
 
 
 def read_page(path: Path) -> Page:
