@@ -76,10 +76,7 @@ def make_train_step(
         (4.0, [[2.0]])
 
     """
-    check_variables(strategy, model.variables, "model")
-    check_optimizer(strategy, optimizer, model.trainable_variables)
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
+    check_parts(strategy, model, optimizer, metrics)
 
     def replica_step(x: Any, y: Any, sample_weight: Any = None) -> tf.Tensor:
         # Step 1: count. A mean over the global batch needs the number of all examples, not of mine.
@@ -103,6 +100,22 @@ def make_train_step(
         return strategy.reduce(SUM, shares, axis=None)
 
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
+
+
+def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, metrics: Sequence[Any] = ()) -> None:
+    """Refuse a model, optimizer or metric that this strategy cannot train, before anything is traced.
+
+    Args:
+        strategy: The strategy that is to run the step.
+        model: A Keras model.
+        optimizer: A Keras optimizer; its variables are made here if need be.
+        metrics: Keras metrics.
+
+    """
+    check_variables(strategy, model.variables, "model")
+    check_optimizer(strategy, optimizer, model.trainable_variables)
+    for metric in metrics:
+        check_variables(strategy, metric.variables, f"metric {metric.name}")
 
 
 def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
