@@ -28,9 +28,7 @@ def batches(sizes: Sequence[int] = SIZES, *arrays: np.ndarray) -> list[tuple[np.
     """Cut the data into global batches of these sizes, one after the other."""
     arrays = arrays or (X, Y)
     ends = np.cumsum(sizes)
-    return [
-        tuple(array[start:end] for array in arrays) for start, end in zip([0, *ends[:-1]], ends, strict=True)
-    ]
+    return [tuple(array[start:end] for array in arrays) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def mlp(l2: float = 0.0) -> keras.Model:

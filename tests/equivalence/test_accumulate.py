@@ -30,7 +30,11 @@ def mean_squared(y, predictions):
     return keras.ops.mean((y - predictions) ** 2)  # a scalar; NaN on a replica without examples
 
 
-LOSSES = {"mean": lambda: "mse", "sum": lambda: keras.losses.MeanSquaredError(reduction="sum"), "scalar": lambda: mean_squared}
+LOSSES = {
+    "mean": lambda: "mse",
+    "sum": lambda: keras.losses.MeanSquaredError(reduction="sum"),
+    "scalar": lambda: mean_squared,
+}
 
 
 def accumulated(strategy, loss, optimizer, graph=True, micro=MICRO, k=3):
@@ -49,7 +53,11 @@ def one_large_batch(strategy_with, loss, optimizer, sizes=LARGE):
 
 @pytest.mark.parametrize(
     ("loss", "optimizer"),
-    [*[("mean", optimizer) for optimizer in OPTIMIZERS], ("sum", "adamw"), ("scalar", "sgd, momentum, clip that binds")],
+    [
+        *[("mean", optimizer) for optimizer in OPTIMIZERS],
+        ("sum", "adamw"),
+        ("scalar", "sgd, momentum, clip that binds"),
+    ],
 )
 def test_ragged_micro_steps_on_three_replicas_equal_large_batches_on_one_device(strategy_with, loss, optimizer):
     weights, _ = accumulated(strategy_with(3), loss, optimizer)

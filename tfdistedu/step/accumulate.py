@@ -23,6 +23,7 @@ before a checkpoint.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
 
@@ -130,7 +131,7 @@ class AccumulatingStep:
         else:
             self._optimizer.apply(gradients, variables)
         # Step 5: zero. Not before the optimizer has read them.
-        for accumulator in [*sum(self._sets, []), self._count]:
+        for accumulator in [*itertools.chain(*self._sets), self._count]:
             accumulator.assign(tf.zeros_like(accumulator))
 
     def _divided(self, parts: list[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:

@@ -4,12 +4,15 @@
     made in another strategy      the same
     not distributed               every replica trains on the same batch: n times the work, the same result
     wrong context                 "merge_call called while ..." or a value that was never reduced
+    layers that need to know      batch normalisation with a replica's own statistics, one dropout mask for all
 
-Each check raises `BadInput` with the remedy. Checks look at objects, not at numbers, and run once, before tracing.
+Each check raises `BadInput` with the remedy; what may be meant (the layers) is a `ReplicaWarning`. Checks look at
+objects, not at numbers, and run once, before tracing.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,6 +46,41 @@ def check_variables(strategy: tf.distribute.Strategy, variables: Iterable[Any], 
             f"the {what}'s variable {name!r} was made {where}, so {_name(strategy)} cannot keep its copies equal. Make "
             f"the {what} inside `with strategy.scope():`, and use one strategy object from there to the last step."
         )
+
+
+class ReplicaWarning(UserWarning):
+    """Something works on several replicas, and is not what one device does."""
+
+
+def check_layers(strategy: tf.distribute.Strategy, model: Any) -> None:
+    """Warn of layers that do something else on each replica, or the same where they should not.
+
+    Args:
+        strategy: The strategy that is to train.
+        model: A Keras model; layers inside of layers are found too.
+
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return
+    from tfdistedu.step.dropout import ReplicaSeedGenerator
+
+    for layer in model._flatten_layers():  # private in Keras; the public `layers` stops at nested models
+        if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable and not layer.synchronized:
+            warnings.warn(
+                f"layer {layer.name!r} normalises with each replica's own mean and variance, keeps other moving "
+                "statistics on each replica, and gives NaN on a replica without examples. Use "
+                "tfdistedu.step.batch_norm.BatchNormalization, or synchronized=True.",
+                ReplicaWarning,
+                stacklevel=3,
+            )
+        generators = getattr(layer, "_seed_generators", ())
+        if any(not isinstance(generator, ReplicaSeedGenerator) for generator in generators):
+            warnings.warn(
+                f"layer {layer.name!r} draws the same random numbers on every replica. Use "
+                "tfdistedu.step.dropout.ReplicaDropout, or a ReplicaSeedGenerator.",
+                ReplicaWarning,
+                stacklevel=3,
+            )
 
 
 def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables: list[Any]) -> None:

@@ -21,7 +21,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_cross_replica_context, check_distributed, check_optimizer, check_variables
+from tfdistedu.step.guards import (
+    check_cross_replica_context,
+    check_distributed,
+    check_layers,
+    check_optimizer,
+    check_variables,
+)
 from tfdistedu.step.loss import loss_share, zero_without_examples
 
 tf = import_tensorflow()
@@ -113,6 +119,7 @@ def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, me
 
     """
     check_variables(strategy, model.variables, "model")
+    check_layers(strategy, model)
     check_optimizer(strategy, optimizer, model.trainable_variables)
     for metric in metrics:
         check_variables(strategy, metric.variables, f"metric {metric.name}")
