@@ -4,6 +4,7 @@
     made in another strategy      the same
     not distributed               every replica trains on the same batch: n times the work, the same result
     wrong context                 "merge_call called while ..." or a value that was never reduced
+    no aggregation                a replica function assigns to its own copy, and the copies drift apart
     layers that need to know      batch normalisation with a replica's own statistics, one dropout mask for all
 
 Each check raises `BadInput` with the remedy; what may be meant (the layers) is a `ReplicaWarning`. Checks look at
@@ -46,6 +47,33 @@ def check_variables(strategy: tf.distribute.Strategy, variables: Iterable[Any], 
             f"the {what}'s variable {name!r} was made {where}, so {_name(strategy)} cannot keep its copies equal. Make "
             f"the {what} inside `with strategy.scope():`, and use one strategy object from there to the last step."
         )
+
+
+def check_aggregation(strategy: tf.distribute.Strategy, variables: Iterable[Any], what: str) -> None:
+    """Refuse variables whose copies drift apart, without a word, when a replica function assigns to them.
+
+    For state of your own: counters, moving averages, accumulators. Weights are changed by the optimizer, which gives
+    every copy the same, and need no aggregation.
+
+    Args:
+        strategy: The strategy in whose scope they were made.
+        variables: TensorFlow variables that a function given to `strategy.run` assigns to.
+        what: Whose they are, for the message.
+
+    Raises:
+        BadInput: A variable made outside the scope, or without `aggregation`, on more than one replica.
+
+    """
+    variables = list(variables)
+    check_variables(strategy, variables, what)
+    for variable in variables:
+        if strategy.num_replicas_in_sync > 1 and variable.aggregation == tf.VariableAggregation.NONE:
+            raise BadInput(
+                f"the {what}'s variable {variable.name!r} has no aggregation: what a replica function assigns reaches "
+                "its own copy alone. Give tf.Variable an aggregation: SUM or MEAN of what the replicas assign, "
+                "ONLY_FIRST_REPLICA for what is the same on all; with synchronization=ON_READ each replica keeps its "
+                "own, and reading outside of strategy.run combines them."
+            )
 
 
 class ReplicaWarning(UserWarning):
@@ -101,6 +129,7 @@ def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables:
 
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise BadInput(f"the optimizer must be a Keras 3 optimizer object, not {optimizer!r}.")
+    check_variables(strategy, optimizer.variables, "optimizer")  # the learning rate is one, before anything is built
     if not optimizer.built:
         # Keras would make these variables inside the first traced step, which crashes under a strategy.
         with strategy.scope():
