@@ -76,7 +76,7 @@ def test_the_scale_doubles_after_so_many_good_steps_in_a_row(strategy_with, n):
 def test_clipping_acts_after_unscaling_on_the_sum_of_all_replicas(strategy_with, n, graph):
     """Scaling by a power of two does not round, so in float64 the result is the one without scaling, to 1e-12.
 
-    Clipping before unscaling would divide a gradient of norm 0.05 by 1024; clipping each replica's own would differ too.
+    Clipping before unscaling would divide a gradient of norm 0.05 by 1024; each replica's own would differ too.
     """
 
     def adam():
