@@ -23,7 +23,7 @@ def test_the_price_of_eager_is_measured_on_the_same_work(strategy_with):
     # float32, seven steps: the graph may fuse or reorder sums, 1e-7 each.
     assert result["max_weight_difference"] < 1e-5
     assert result["ratio"] == result["eager_seconds"] / result["graph_seconds"]
-    assert result["ratio"] > 1  # 4 to 8 here; each operation goes through Python
+    assert result["ratio"] > 1  # 17 on two cores; each operation goes through Python
     for wrong in ({"rounds": 0}, {"warm_up": 0}):
         with pytest.raises(BadInput, match="at least 1"):
             measure(**wrong)

@@ -2,7 +2,7 @@ r"""How does the learning rate follow the batch, and the updates?
 
 Four replicas with 64 examples each take a global batch of 256: a step averages over four times the examples, so there
 are a fourth of the steps. The *linear scaling rule* makes each of them four times as long [1]. In the first epochs,
-while the weights change quickly, such steps are too long: so the rate *warms up* [1], and then falls along a cosine [2]:
+while the weights change quickly, such steps are too long: so the rate *warms up* [1], then falls along a cosine [2]:
 
     peak            __
                  __/  \__
