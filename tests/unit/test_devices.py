@@ -24,7 +24,8 @@ print(virtual_cpus(3), len(tf.config.list_logical_devices("CPU")))
 
 
 def test_before_it_wakes_another_number_may_be_chosen(fresh_processes):
-    code = "from tfdistedu.devices import *\nvirtual_cpus(2), virtual_cpus(4)\nprint(len(tf.config.list_logical_devices()))"
+    code = "from tfdistedu.devices import *\nvirtual_cpus(2), virtual_cpus(4)\n"
+    code += "print(len(tf.config.list_logical_devices()))"
     assert fresh_processes.run(code).stdout == "4\n"
 
 
@@ -60,7 +61,8 @@ def test_numpy_numbers_are_numbers(strategy_with):
 
 
 def test_replicas_takes_the_first_of_more_cpus_and_cannot_make_more_once_awake(fresh_processes):
-    code = "from tfdistedu.devices import *\nvirtual_cpus(4)\nprint(replicas(3))\ntf.constant(1)\nprint(replicas(2))\nreplicas(5)"
+    code = "from tfdistedu.devices import *\nvirtual_cpus(4)\nprint(replicas(3))\ntf.constant(1)\nprint(replicas(2))\n"
+    code += "replicas(5)"
     finished = fresh_processes.run(code)
     assert finished.stdout.splitlines() == ["['CPU:0', 'CPU:1', 'CPU:2']", "['CPU:0', 'CPU:1']"]
     assert "cannot split the CPU into 5 virtual devices: TensorFlow is awake with 4" in finished.stderr

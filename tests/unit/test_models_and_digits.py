@@ -89,7 +89,7 @@ def test_batches_that_cannot_be_are_refused():
 def test_a_shuffled_dataset_comes_in_the_same_order_each_time(strategy_with):
     strategy_with(1)
     data = batched_dataset((np.arange(20), np.arange(20) * 2), 6, shuffle_seed=3)
-    passes = [[batch for batch in data.as_numpy_iterator()] for _ in range(2)]
+    passes = [list(data.as_numpy_iterator()) for _ in range(2)]
     assert [len(x) for x, _ in passes[0]] == [6, 6, 6, 2]
     first, second = (np.concatenate([x for x, _ in one]) for one in passes)
     assert np.array_equal(first, second)

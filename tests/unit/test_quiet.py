@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.fresh_process import ROOT
-from tfdistedu.quiet import _held_stderr, import_tensorflow, is_awake
+from tfdistedu.quiet import _held_stderr
 
 
 def test_importing_writes_nothing_and_leaves_it_asleep_and_a_warning_after_it_is_seen():
@@ -54,7 +54,7 @@ def test_what_was_held_is_gone_when_it_works_and_what_follows_is_not(capfd):
 
 
 def test_a_process_without_a_descriptor_for_errors_can_import_too(fresh_processes):
-    code = "import os, sys\nos.close(2)\nfrom tfdistedu.quiet import _held_stderr\nwith _held_stderr():\n    print('ran')\n"
+    code = "import os\nos.close(2)\nfrom tfdistedu.quiet import _held_stderr\nwith _held_stderr():\n    print('ran')\n"
     assert fresh_processes.run(code).stdout == "ran\n"
 
 
@@ -73,7 +73,6 @@ print(is_awake(), who_woke_tensorflow().split("/")[-1])
 
 
 def test_the_levels_that_someone_set_are_kept(fresh_processes):
-    assert import_tensorflow().__name__ == "tensorflow"
-    assert is_awake() in (True, False)
-    code = "import os\nfrom tfdistedu.quiet import import_tensorflow\nimport_tensorflow()\nprint(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
+    code = "import os\nfrom tfdistedu.quiet import import_tensorflow\nimport_tensorflow()\n"
+    code += "print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
     assert fresh_processes.run(code, environment={"TF_CPP_MIN_LOG_LEVEL": "0"}).stdout == "0\n"

@@ -31,7 +31,7 @@ from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.loss import is_sum, loss_share, zero_without_examples
 from tfdistedu.step.precision import LossScale
-from tfdistedu.step.replica import SUM, check_parts, checked
+from tfdistedu.step.replica import SUM, check_parts, checked, run_on_replicas
 
 tf = import_tensorflow()
 
@@ -89,7 +89,7 @@ class AccumulatingStep:
         return True
 
     def _micro_step(self, batch: Any) -> tf.Tensor:
-        parts, counts = self._strategy.run(self._replica_micro_step, args=tuple(batch))
+        parts, counts = run_on_replicas(self._strategy, self._replica_micro_step, batch)
         parts = [self._strategy.reduce(SUM, part, axis=None) for part in parts]
         count = tf.cast(self._strategy.reduce(SUM, counts, axis=None), parts[0].dtype)
         return sum(self._divided(parts, count))

@@ -10,12 +10,12 @@ the replica's own examples, and lets each replica keep moving statistics of its 
 `keras.layers.BatchNormalization(synchronized=True)` adds count, sum and sum of squares over the replicas, in one go,
 and takes E[x^2] - E[x]^2 for the variance. When the mean is large against the spread, two large numbers cancel. With
 variance 1 in float32, the variance was 0.2 % off for inputs around 100, 13 % around 1,000, and six times too large
-around 10,000 (a test measures it). In graph mode it also stops with "Values to regroup had different lengths" when a
-ragged batch gives one replica fewer examples: some replica then has another number of reductions in its backward pass.
+around 10,000 (a test measures it). So centre what you feed.
 
-So centre what you feed and let batches divide evenly; or use `BatchNormalization` of this module. It adds sums first,
-then squares of *distances from the mean*, as one device does: right for any offset and any replica batch, at the price
-of waiting twice.
+Or use `BatchNormalization` of this module. It adds sums first, then squares of *distances from the mean*, as one
+device does: right for any offset, at the price of waiting twice. Under a plain `tf.function` that calls `strategy.run`,
+Keras's layer also stops at a ragged batch ("Values to regroup had different lengths"); ours does not, and in the steps
+of this package neither does (see `run_on_replicas`).
 
 Cost: two small all-reduces (count and sum, then squares) a layer and step, and again backward.
 Left out: masks, which Keras leaves unsynchronised without a word (refused here), and renorm.

@@ -92,7 +92,8 @@ def check_layers(strategy: tf.distribute.Strategy, model: Any) -> None:
         return
     from tfdistedu.step.dropout import ReplicaSeedGenerator
 
-    for layer in model._flatten_layers():  # private in Keras; the public `layers` stops at nested models
+    # Private in Keras; the public `layers` stops at nested models. A tf.Module has neither.
+    for layer in getattr(model, "_flatten_layers", list)():
         if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable and not layer.synchronized:
             warnings.warn(
                 f"layer {layer.name!r} normalises with each replica's own mean and variance, keeps other moving "

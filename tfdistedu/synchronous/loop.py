@@ -19,7 +19,7 @@ import numpy as np
 from tfdistedu.errors import BadInput, TfdisteduError
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.guards import check_variables
-from tfdistedu.step.replica import checked
+from tfdistedu.step.replica import checked, run_on_replicas
 
 tf = import_tensorflow()
 
@@ -108,7 +108,7 @@ def evaluate(
             metric.update_state(y, predictions, sample_weight)
 
     def run(batch: Any) -> None:
-        strategy.run(replica_evaluate, args=tuple(batch))
+        run_on_replicas(strategy, replica_evaluate, batch)
 
     step = checked(strategy, tf.function(run, reduce_retracing=True) if graph else run)
     for batch in distribute(strategy, dataset):
