@@ -72,3 +72,8 @@ def main(arguments: list[str] | None = None) -> None:
     if status == 130:  # typer gives this for Ctrl-C, without a word
         print("tfdistedu: interrupted", file=sys.stderr)
     raise SystemExit(status or 0)
+
+
+from tfdistedu.cli import recipe  # noqa: E402  (each command is registered on the app above)
+
+app.add_typer(recipe.app, name="recipe")

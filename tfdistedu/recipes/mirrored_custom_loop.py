@@ -36,8 +36,7 @@ def make_model():
 
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -71,7 +70,8 @@ def main():
         optimizer.apply(gradients, model.trainable_variables)  # adds the replicas' gradients up by itself
         return loss_sum, count
 
-    @tf.function(reduce_retracing=True)  # one graph for all sizes of batches
+    # One graph for all sizes of batches, in which no replica takes its first size for a constant.
+    @tf.function(input_signature=[dataset.element_spec])
     def step(batch):
         loss_sum, count = strategy.run(replica_step, args=batch)
         return strategy.reduce(SUM, loss_sum, axis=None), strategy.reduce(SUM, count, axis=None)

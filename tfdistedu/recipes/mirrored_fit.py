@@ -35,8 +35,7 @@ def make_model():
 
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
