@@ -26,7 +26,7 @@ def right(got: Any, right: Any, known_wrong: Any, rtol: float = 1e-12) -> None:
     The plain `assert_allclose` in an xfail test would also hide a new fault. rtol is for float64: some ten roundings.
     """
     right, known_wrong = np.asarray(right), np.asarray(known_wrong)
-    assert not np.allclose(right, known_wrong, rtol=1e3 * rtol, atol=1e3 * rtol), "this case cannot tell them apart"
+    assert not np.allclose(right, known_wrong, rtol=10 * rtol, atol=10 * rtol), "this case cannot tell them apart"
     if np.allclose(got, right, rtol=rtol, atol=rtol):
         return
     np.testing.assert_allclose(got, known_wrong, rtol=rtol, atol=rtol, err_msg="neither right nor wrong as known")

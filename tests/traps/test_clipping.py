@@ -84,5 +84,5 @@ def test_our_step_refuses_an_optimizer_of_keras_that_would_clip_first(strategy_w
     strategy = strategy_with(2)
     with strategy.scope():
         model, optimizer = digits_mlp(hidden=2), keras.optimizers.SGD(RATE, clipnorm=1.0)
-    with pytest.raises(BadInput, match="clipnorm=1.0.*reduce_first"):
+    with pytest.raises(BadInput, match=r"clipnorm=1.0.*reduce_first"):
         make_train_step(strategy, model, optimizer, "mse")
