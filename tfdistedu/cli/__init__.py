@@ -65,3 +65,10 @@ def main(arguments: list[str] | None = None) -> None:
         print("tfdistedu: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     raise SystemExit(status or 0)
+
+
+# --- the commands, one block each ---
+
+from tfdistedu.cli.bench import bench  # noqa: E402  (after `app`)
+
+app.add_typer(bench, name="bench")

@@ -1,0 +1,1 @@
+"""The same work done in several ways, as tables and JSON."""
