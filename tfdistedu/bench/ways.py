@@ -3,8 +3,8 @@
 Each way here is written as it should be: model and optimizer in the scope, the optimizer built before the first step,
 the dataset distributed, the loss a share of the *global* batch. What still differs from one device is the library's.
 
-    fit                  compile and fit
-    loop                 a plain loop, with the library's own optimizer
+    fit         compile and fit
+    loop        a plain loop, with the library's own optimizer
     our loop    the step, the loop and the optimizer of this package
 
 A way knows nothing of the table that compares them (`tfdistedu.bench.matrix`). Cost: a few steps of a tiny network.

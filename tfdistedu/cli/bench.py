@@ -28,8 +28,8 @@ with the error's first line.
 {table}
 
 {reasons}
-Run with {versions}. `loop` is a custom loop written as it should be, with the library's own optimizer;
-`our loop` uses the step and the optimizer of this package.
+`fit` and `loop` use the optimizer of the library; the loop is written as it should be. `our loop` uses the step and the
+optimizer of tfdistedu. Run with {versions}.
 """
 
 
