@@ -55,6 +55,10 @@ docs: $(READY)
 wheel: $(READY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
+# Compares versions first, and installs nothing when the newest are here already (FORCE=1: all the same).
+traps-latest: $(READY)
+	@$(BIN)/python -m tests.traps.latest $(if $(FORCE),--force)
+
 matrix: $(READY)
 	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md
 
