@@ -89,23 +89,22 @@ def expected(schedule: Schedule, call: int = 0) -> list[list[Tree]]:
 def run_model(plans: Sequence[Plan], choose: random.Random) -> list[list[list[list[Tree]]]]:
     """Run calls back to back, in an order of moves that is drawn.
 
-        Args:
-            plans: One plan a call, all for the same number of ranks.
-            choose: Draws who moves next.
+    Args:
+        plans: One plan a call, all for the same number of ranks.
+        choose: Draws who moves next.
 
-        Returns:
-            `result[call][rank][chunk]` is the list of the chunk's blocks as the rank read them at the end of the call.
+    Returns:
+        `result[call][rank][chunk]` is the list of the chunk's blocks as the rank read them at the end of the call.
 
-        Raises:
-            TfdisteduError: Nobody can move any more, and not all are done.
+    Raises:
+        TfdisteduError: Nobody can move any more, and not all are done.
 
-        Example:
-            >>> from tfdistedu.collectives.algorithms import ring
-            >>> from tfdistedu.collectives.executor import execute
-    from tfdistedu.collectives.plan import make_plan
-            >>> result = run_model([make_plan(ring(3))], random.Random(0))
-            >>> all(blocks == [tree] * N_BLOCKS for blocks, tree in zip(result[0][2], expected(ring(3))[2]))
-            True
+    Example:
+        >>> from tfdistedu.collectives.algorithms import ring
+        >>> from tfdistedu.collectives.plan import make_plan
+        >>> result = run_model([make_plan(ring(3))], random.Random(0))
+        >>> all(blocks == [tree] * N_BLOCKS for blocks, tree in zip(result[0][2], expected(ring(3))[2]))
+        True
 
     """
     n_ranks = plans[0].schedule.n_ranks

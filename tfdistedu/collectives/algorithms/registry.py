@@ -142,7 +142,7 @@ def find(name: str, goal: str | None = None) -> Callable[..., Schedule]:
     near = difflib.get_close_matches(wanted, known, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     kind = "algorithm" if goal is None else f"{goal} algorithm"
-    raise BadInput(f"there is no {kind} {name!r}.{hint} There are: {', '.join(known)}.")
+    raise BadInput(f"there is no {kind} {name!r}.{hint} There are: {', '.join(sorted(known))}.")
 
 
 def schedule_for(algorithm: Any, n_ranks: int, goal: str | None = None) -> Schedule:
