@@ -44,7 +44,7 @@ def check_writable(*files: str | None) -> None:
     """Refuse, before the work starts, a result file that could not be written after it.
 
     Args:
-        files: Paths; `None` and `-` are fine.
+        *files: Paths; `None` and `-` are fine.
 
     Raises:
         BadInput: A path is a folder, or its folder does not exist.

@@ -27,6 +27,7 @@ Leaves out: numbers. How many elements a chunk has is decided by `chunk_bounds` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 from tfdistedu.errors import BadInput
@@ -77,12 +78,16 @@ class Schedule:
 
     def __post_init__(self) -> None:
         """Freeze the rounds, so that a schedule can be a key in a cache."""
-        for index, transfers in enumerate(self.rounds):
-            for transfer in transfers:
-                if len(transfer) != 4:
-                    raise BadInput(f"{self.name}, round {index}: {transfer!r} is no Transfer(src, dst, chunk, reduce).")
-        frozen = tuple(tuple(Transfer(*transfer) for transfer in transfers) for transfers in self.rounds)
-        object.__setattr__(self, "rounds", frozen)
+        rounds = []
+        for number, transfers in enumerate(self.rounds):
+            try:
+                rounds.append(tuple(_transfer(*transfer) for transfer in transfers))
+            except TypeError:
+                raise BadInput(
+                    f"{self.name}, round {number}: a transfer is Transfer(src, dst, chunk, reduce) with three whole "
+                    f"numbers (r // 2 is one, r / 2 is none); this round is {transfers!r}."
+                ) from None
+        object.__setattr__(self, "rounds", tuple(rounds))
 
     def __add__(self, other: Schedule) -> Schedule:
         """Return the schedule that does this one and then the other: reduce-scatter + all-gather = all-reduce."""
@@ -94,6 +99,11 @@ class Schedule:
                 f"and {other.n_chunks}: only schedules of the same shape can follow each other."
             )
         return Schedule(f"{self.name} + {other.name}", self.n_ranks, self.n_chunks, self.rounds + other.rounds)
+
+
+def _transfer(src: int, dst: int, chunk: int, reduce: bool) -> Transfer:
+    """Return a transfer of plain numbers; NumPy's integers are converted, floats raise a TypeError."""
+    return Transfer(index(src), index(dst), index(chunk), bool(reduce))
 
 
 def exchanges(transfers: tuple[Transfer, ...]) -> set[tuple[int, int, int]]:

@@ -26,8 +26,6 @@ Leaves out: speed, and messages from anyone (`recv` names its sender, so results
 
 from __future__ import annotations
 
-import collections
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,32 +35,11 @@ import numpy as np
 
 from tfdistedu.collectives.plan import Message, Step
 from tfdistedu.collectives.trace import Record
-from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
-from tfdistedu.links.baton import Place, RankThread, place_of_caller
+from tfdistedu.errors import BadInput, TfdisteduError
+from tfdistedu.links.baton import RankThread
+from tfdistedu.links.scheduler import Deadlock, RankFailed, World, drive
 
-
-class Deadlock(TfdisteduError):
-    """Nobody can go on: each rank waits for another, or for one that has finished.
-
-    Attributes:
-        waiting: From each rank that waits to the rank it waits for.
-        lines: From each rank that waits to where: "ring.py:12: x = link.recv(left)".
-        seed: The order in which it happened; `run_ranks(..., seed=seed)` shows it again.
-    """
-
-    waiting: dict[int, int]
-    lines: dict[int, str]
-    seed: int
-
-
-class RankFailed(TfdisteduError):
-    """A rank's program raised an exception; it is the `__cause__`.
-
-    Attributes:
-        rank: Which rank.
-    """
-
-    rank: int
+__all__ = ["Deadlock", "MemoryLink", "RankFailed", "Run", "run_ranks", "try_orders"]
 
 
 @dataclass
@@ -90,7 +67,7 @@ class MemoryLink:
     rank: int
     n_ranks: int
 
-    def __init__(self, rank: int, world: _World) -> None:
+    def __init__(self, rank: int, world: World) -> None:
         """Make one end; `run_ranks` does it.
 
         Args:
@@ -199,49 +176,6 @@ class MemoryLink:
         world.pause(self.rank, dst, text, lambda: not world.rendezvous or world.taken[pair] >= number)
 
 
-class _World:
-    """All that the ranks share: mailboxes, the baton, the records. Only the thread that holds the baton touches it."""
-
-    def __init__(self, n_ranks: int, seed: int, rendezvous: bool) -> None:
-        self.n_ranks, self.seed, self.rendezvous = n_ranks, seed, rendezvous
-        self.mail: dict[tuple[int, int], collections.deque] = collections.defaultdict(collections.deque)
-        self.posted: dict[tuple[int, int], int] = collections.Counter()
-        self.taken: dict[tuple[int, int], int] = collections.Counter()
-        self.records: list[Record] = []
-        self.threads: list[RankThread] = []
-        # What each rank waits for: whom, in words, where, and a function that tells whether it can go on.
-        self.waits: dict[int, tuple[int, str, Place, Callable[[], bool]]] = {}
-
-    def pause(self, rank: int, peer: int, text: str, can_go: Callable[[], bool]) -> None:
-        """Give the baton back, and return with it when the rank can go on and is drawn."""
-        self.waits[rank] = (peer, text, place_of_caller(), can_go)
-        self.threads[rank].pause()
-        del self.waits[rank]
-
-    def able(self) -> list[int]:
-        """Return the ranks that can go on."""
-        return [
-            t.rank for t in self.threads if not t.finished and (t.rank not in self.waits or self.waits[t.rank][3]())
-        ]
-
-    def deadlock(self) -> Deadlock:
-        """Say who waits for whom, in which line."""
-        lines = []
-        for rank, (peer, text, place, _) in sorted(self.waits.items()):
-            end = ", which has finished" if self.threads[peer].finished else ""
-            lines.append(f"  rank {rank} {text}{end}: {place}")
-        error = Deadlock(
-            "deadlock: nobody can go on.\n"
-            + "\n".join(lines)
-            + "\nSend before you receive, and let every message that "
-            f"is waited for be sent. This order is seed={self.seed}."
-        )
-        error.waiting = {rank: wait[0] for rank, wait in self.waits.items()}
-        error.lines = {rank: str(wait[2]) for rank, wait in self.waits.items()}
-        error.seed = self.seed
-        return error
-
-
 def run_ranks(
     program: Callable[[MemoryLink, Any], Any],
     inputs: Sequence[Any],
@@ -278,14 +212,14 @@ def run_ranks(
     """
     if len(inputs) == 0:
         raise BadInput("there is no rank: give one input for each rank, at least one.")
-    world = _World(len(inputs), seed, rendezvous)
+    world = World(len(inputs), seed, rendezvous)
     links = [MemoryLink(rank, world) for rank in range(len(inputs))]
     world.threads = [
         RankThread(rank, lambda link=link, x=x: program(link, x))
         for rank, (link, x) in enumerate(zip(links, inputs, strict=True))
     ]
     try:
-        _drive(world, time.monotonic() + deadline, deadline)
+        drive(world, time.monotonic() + deadline, deadline)
     finally:
         for thread in world.threads:
             thread.stop()
@@ -293,27 +227,6 @@ def run_ranks(
         if mailbox:
             raise TfdisteduError(f"rank {src} sent {len(mailbox)} message(s) to rank {dst} that it never received.")
     return Run([thread.result for thread in world.threads], world.records)
-
-
-def _drive(world: _World, end: float, deadline: float) -> None:
-    """Draw who goes on, until all have finished."""
-    choose = random.Random(world.seed)
-    # Fair orders are all alike; a drawn preference lets some ranks rush ahead and others lag behind.
-    eager = [choose.random() ** 3 + 0.01 for _ in world.threads]
-    while able := world.able():
-        thread = world.threads[choose.choices(able, [eager[rank] for rank in able])[0]]
-        if not thread.run_until_pause(end - time.monotonic()):
-            raise DeadlineExceeded(
-                f"rank {thread.rank} did not end within {deadline:g} s; it is at {thread.place()}. Is there a loop "
-                "without an end?"
-            )
-        if thread.error is not None:
-            kind, place = type(thread.error).__name__, thread.failed_at
-            failure = RankFailed(f"rank {thread.rank}: {kind}: {thread.error} (at {place})")
-            failure.rank = thread.rank
-            raise failure from thread.error
-    if world.waits:
-        raise world.deadlock()
 
 
 def try_orders(
