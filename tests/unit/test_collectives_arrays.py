@@ -17,7 +17,7 @@ from tfdistedu.collectives import (
     reduce_scatter,
     ring,
 )
-from tfdistedu.collectives.trace import bytes_per_link, trace
+from tfdistedu.collectives.trace import Record, as_schedule, bytes_per_link, trace
 from tfdistedu.errors import BadInput
 
 ALL_REDUCE = sorted(name for name, function in ALGORITHMS.items() if function.goal == "all_reduce")
@@ -231,6 +231,8 @@ def test_in_an_exchange_the_lower_ranks_value_is_left_on_both_sides():
 def test_buffers_that_do_not_fit_the_schedule_are_refused():
     with pytest.raises(BadInput, match="ring needs 3 one-dimensional buffers"):
         execute(ring(3), [np.zeros(2)] * 2)
+    with pytest.raises(BadInput, match="ring has 2 chunks, and there are 2 bounds"):
+        execute(ring(2), [np.zeros(2)] * 2, bounds=[0, 2])
     with pytest.raises(BadInput, match="one length"):
         execute(ring(2), [np.zeros(2), np.zeros(3)])
 
@@ -241,6 +243,12 @@ def test_a_run_leaves_the_records_that_the_schedule_alone_foretells(name):
     seen = []
     execute(schedule, [np.zeros(13, np.float32) for _ in range(5)], trace=seen)
     assert seen == trace(schedule, size=13, itemsize=4)
+    assert as_schedule(seen, 5, schedule.n_chunks).rounds == schedule.rounds
+
+
+def test_records_that_name_no_chunk_make_no_schedule():
+    with pytest.raises(BadInput, match="does not say which chunk"):
+        as_schedule([Record(0, 0, 1, None, None, 8)], 2, 1)
 
 
 def test_the_ring_sends_the_same_bytes_over_each_link_and_none_elsewhere():

@@ -58,7 +58,8 @@ def _list(asked: bool) -> None:
     """Print the names of all algorithms, by what they are for."""
     if not asked:
         return
-    from tfdistedu.collectives.algorithms import ALGORITHMS, GOALS
+    from tfdistedu.collectives.algorithms import ALGORITHMS
+    from tfdistedu.collectives.schedule import GOALS
 
     for goal in GOALS:
         print(f"{goal}: " + ", ".join(name for name, function in ALGORITHMS.items() if function.goal == goal))

@@ -73,6 +73,10 @@ def execute(
         raise BadInput(f"{schedule.name} needs {schedule.n_ranks} one-dimensional buffers of one length.")
     if bounds is None:
         bounds = chunk_bounds(buffers[0].size, schedule.n_chunks)
+    if len(bounds) != schedule.n_chunks + 1:
+        raise BadInput(
+            f"{schedule.name} has {schedule.n_chunks} chunks, and there are {len(bounds)} bounds, not one more."
+        )
     window = [[buffer[a:b] for a, b in itertools.pairwise(bounds)] for buffer in buffers]
 
     for index, transfers in enumerate(schedule.rounds):

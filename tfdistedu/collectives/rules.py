@@ -114,12 +114,12 @@ def _landing_fault(t: Transfer, first: Transfer, again: bool) -> str | None:
     """Return what is wrong with a transfer beside those that land in the same chunk, if anything is."""
     if again:
         return (
-            f"rank {t.src} sends chunk {t.chunk} to rank {t.dst} twice. One of the two must go, or its chunk is meant to "
-            "be another."
+            f"rank {t.src} sends chunk {t.chunk} to rank {t.dst} twice. One of the two must go, or its chunk is "
+            "meant to be another."
         )
     if first is not t and not (first.reduce and t.reduce):
         return (
-            f"rank {t.dst} takes chunk {t.chunk} over while another transfer ({first.src} and {t.src} send) also writes "
-            "it. A round brings one take-over or any number of reductions: move one of the two into another round."
+            f"rank {t.dst} takes chunk {t.chunk} over while another transfer ({first.src} and {t.src} send) also "
+            "writes it. A round brings one take-over or any number of reductions: move one of the two into another round."
         )
     return None

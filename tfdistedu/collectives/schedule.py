@@ -32,6 +32,9 @@ from typing import NamedTuple
 
 from tfdistedu.errors import BadInput
 
+GOALS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
+"""What a schedule can be for. `tfdistedu.collectives.verify` says what each starts from and must reach."""
+
 
 class Transfer(NamedTuple):
     """Rank `src` sends a chunk to rank `dst`, which reduces it into its own or takes it over.

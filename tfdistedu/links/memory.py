@@ -16,8 +16,7 @@ A learner's ring needs no more than this:
         return link.recv(left)
 
 `send` copies, and never waits: the message lies in a mailbox until it is taken. With `rendezvous=True` it waits until
-the receiver takes it, as MPI may do for long messages; a program that is right must work both ways only if it promises
-to.
+the receiver takes it, as MPI may do for long messages: then this ring is a deadlock. `give` never waits for its takers.
 
 Costs: two switches of threads for each send and recv, some 20 microseconds.
 
@@ -48,8 +47,8 @@ class Run:
 
     Attributes:
         results: What each rank's program returned.
-        records: One record for each message, in the order of sending; its `round` is how many messages the sender had
-            sent before (for `give`, the round of the step).
+        records: What was sent, in that order. `give` leaves one record for each transfer, as the plain executor does;
+            `send` leaves one for each message, and its `round` is how many the sender had sent before.
     """
 
     results: list[Any]
@@ -96,8 +95,10 @@ class MemoryLink:
         value = np.array(array)
         if value.dtype.hasobject:
             raise BadInput(f"rank {self.rank} sends {array!r} to rank {dst}: only arrays of numbers can be sent.")
-        self._post(value, dst, Record(self._sent, self.rank, dst, None, None, value.nbytes))
+        self._check_peer(dst, "sends to")
+        self._world.records.append(Record(self._sent, self.rank, dst, None, None, value.nbytes))
         self._sent += 1
+        self._post(value, dst, "an array that was sent", self._world.rendezvous)
 
     def recv(self, src: int) -> np.ndarray:
         """Return the next array that a rank sent to this one; wait for it.
@@ -113,10 +114,7 @@ class MemoryLink:
 
         """
         self._check_peer(src, "receives from")
-        world, mailbox = self._world, self._world.mail[src, self.rank]
-        world.pause(self.rank, src, f"waits for a message from rank {src}", lambda: bool(mailbox))
-        world.taken[src, self.rank] += 1
-        return mailbox.popleft()
+        return self._fetch(src, "an array that was sent")
 
     def open(self, window: np.ndarray, bounds: Sequence[int]) -> None:
         """Take note of the rank's window.
@@ -137,7 +135,10 @@ class MemoryLink:
         """
         for m in step.sends:
             value = self._window[m.src_slot, self._bounds[m.first] : self._bounds[m.stop]].copy()
-            self._post(value, m.dst, Record(step.round, m.src, m.dst, m.first, m.reduce, value.nbytes))
+            for chunk in range(m.first, m.stop):
+                n_bytes = (self._bounds[chunk + 1] - self._bounds[chunk]) * value.itemsize
+                self._world.records.append(Record(step.round, m.src, m.dst, chunk, m.reduce, n_bytes))
+            self._post(value, m.dst, self._tag(m), waits=False)
 
     def take(self, message: Message) -> np.ndarray:
         """Return the chunks of a message; wait for them.
@@ -148,8 +149,11 @@ class MemoryLink:
         Returns:
             The chunks, one-dimensional.
 
+        Raises:
+            TfdisteduError: Something else came: the ranks do not run the same plans in the same order.
+
         """
-        return self.recv(message.src)
+        return self._fetch(message.src, self._tag(message))
 
     def close(self) -> None:
         """Forget the window: nobody else ever sees it."""
@@ -164,16 +168,32 @@ class MemoryLink:
         if peer == self.rank:
             raise BadInput(f"rank {self.rank} {verb} itself: it has its own data already.")
 
-    def _post(self, value: np.ndarray, dst: int, record: Record) -> None:
-        """Put a message into a mailbox, and give the baton back."""
-        self._check_peer(dst, "sends to")
+    def _tag(self, m: Message) -> str:
+        """Say which message this is, and how long."""
+        size = self._bounds[m.stop] - self._bounds[m.first]
+        return f"chunk {m.first} to {m.stop - 1} with {size} elements, {'to add' if m.reduce else 'to take over'}"
+
+    def _post(self, value: np.ndarray, dst: int, what: str, waits: bool) -> None:
+        """Put a message into a mailbox, and give the baton back; go on at once, or when the message is taken."""
         world, pair = self._world, (self.rank, dst)
-        world.mail[pair].append(value)
-        world.records.append(record)
+        world.mail[pair].append((what, value))
         world.posted[pair] += 1
         number = world.posted[pair]
         text = f"waits until rank {dst} takes its message"
-        world.pause(self.rank, dst, text, lambda: not world.rendezvous or world.taken[pair] >= number)
+        world.pause(self.rank, dst, text, lambda: not waits or world.taken[pair] >= number)
+
+    def _fetch(self, src: int, what: str) -> np.ndarray:
+        """Wait for the next message of a rank, and check that it is the one that is due."""
+        world, mailbox = self._world, self._world.mail[src, self.rank]
+        world.pause(self.rank, src, f"waits for a message from rank {src}", lambda: bool(mailbox))
+        world.taken[src, self.rank] += 1
+        came, value = mailbox.popleft()
+        if came != what:
+            raise TfdisteduError(
+                f"rank {self.rank} waits for {what} from rank {src}, and {came} came: do all ranks call the same "
+                "collectives, on arrays of the same length, in the same order?"
+            )
+        return value
 
 
 def run_ranks(
