@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
 from tfdistedu.errors import BadInput
 
+if TYPE_CHECKING:
+    from tfdistedu.collectives.draw import Picture
+    from tfdistedu.collectives.schedule import Schedule
+
 _MOST_RANKS = 256
 
 
 def draw(
-    algorithm: str = typer.Argument(..., metavar="ALGORITHM", help="ring, tree, naive, ...; see --list."),
+    algorithm: str = typer.Argument(..., help="ring, tree, naive, ...; see --list."),
     ranks: int = typer.Option(4, "--ranks", "-n", help="Number of ranks, 1 to 12 (JSON alone: up to 256)."),
     root: int = typer.Option(0, "--root", help="Where a broadcast starts and a reduce ends."),
     svg: str | None = typer.Option(None, "--svg", metavar="FILE", help="Write an SVG to FILE, - for stdout."),
@@ -39,7 +44,7 @@ def draw(
         _print(shown)
 
 
-def _schedule(algorithm: str, ranks: int, root: int):
+def _schedule(algorithm: str, ranks: int, root: int) -> tuple[Schedule, str]:
     """Return the schedule and its goal."""
     from tfdistedu.collectives.algorithms import find
     from tfdistedu.collectives.draw import MAX_RANKS
@@ -75,7 +80,7 @@ def _write(text: str, file: str) -> None:
         print(f"wrote {file}", file=sys.stderr)
 
 
-def _print(shown) -> None:
+def _print(shown: Picture) -> None:
     """Print the picture, in colour where the terminal has it."""
     from rich.text import Text
 

@@ -120,6 +120,7 @@ def _landing_fault(t: Transfer, first: Transfer, again: bool) -> str | None:
     if first is not t and not (first.reduce and t.reduce):
         return (
             f"rank {t.dst} takes chunk {t.chunk} over while another transfer ({first.src} and {t.src} send) also "
-            "writes it. A round brings one take-over or any number of reductions: move one of the two into another round."
+            "writes it. A round brings one take-over or any number of reductions: move one of the two into another "
+            "round."
         )
     return None
