@@ -107,7 +107,7 @@ def test_draw_takes_a_root_where_there_is_one(run):
         (["ring", "--svg", "-", "--json", "-"], "only one of --svg and --json"),
         (["ring", "--svg", "/no/such/folder/x.svg"], "does not exist"),
         (["ring", "--svg", "/"], "is a folder"),
-        ([], "argument"),
+        ([], "ALGORITHM"),
     ],
 )
 def test_draw_answers_odd_input_with_status_2(run, arguments, says):

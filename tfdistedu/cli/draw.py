@@ -19,7 +19,7 @@ _MOST_RANKS = 256
 
 
 def draw(
-    algorithm: str = typer.Argument(..., help="ring, tree, naive, ...; see --list."),
+    algorithm: str = typer.Argument(..., metavar="ALGORITHM", help="ring, tree, naive, ...; see --list."),
     ranks: int = typer.Option(4, "--ranks", "-n", help="Number of ranks, 1 to 12 (JSON alone: up to 256)."),
     root: int = typer.Option(0, "--root", help="Where a broadcast starts and a reduce ends."),
     svg: str | None = typer.Option(None, "--svg", metavar="FILE", help="Write an SVG to FILE, - for stdout."),
