@@ -15,8 +15,10 @@ from tfdistedu.collectives.algorithms import (
     hierarchical,
     ring_all_gather,
     ring_reduce_scatter,
+    rings,
     tree_broadcast,
 )
+from tfdistedu.collectives.terms import contributions
 from tfdistedu.errors import BadInput
 
 ALL_REDUCE = ["naive", "ring", "direct", "tree", "recursive_doubling", "halving_doubling", "hierarchical", "chain"]
@@ -137,3 +139,13 @@ def test_a_transfer_that_is_none_is_refused_with_its_round(wrong):
 def test_numbers_of_numpy_become_plain_ones():
     schedule = Schedule("mine", 2, 1, [[(np.int64(0), np.int32(1), np.uint8(0), np.bool_(True))]])
     assert [type(part) for part in schedule.rounds[0][0]] == [int, int, int, bool]
+
+
+def test_the_drawing_of_the_ring_in_its_module_is_what_the_ring_does():
+    # A drawing by hand drifts from the code; this one cannot.
+    drawn = [line.split(maxsplit=2 if "round" in line else 1)[-1] for line in rings.__doc__.splitlines() if "|" in line]
+    states = contributions(ring(4))
+    assert len(drawn) == 1 + len(states)
+    for line, state in zip(drawn[1:], states, strict=True):
+        shown = [[set(chunk.lower()) for chunk in rank.split()] for rank in line.split("|")]
+        assert shown == [[{"abcd"[part] for part in held} for held in chunks] for chunks in state]

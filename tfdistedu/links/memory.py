@@ -8,7 +8,7 @@ nobody can go on the scheduler knows it at once, and says who waits for whom, in
     rank 1                  +--------> send  recv -----+
                     the baton moves at every send and recv
 
-A learner's ring needs no more than this:
+A program needs no more than this:
 
     def program(link, x):
         right, left = (link.rank + 1) % link.n_ranks, (link.rank - 1) % link.n_ranks
