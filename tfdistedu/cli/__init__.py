@@ -44,10 +44,12 @@ def _top(
 
 
 # One line a command; its file imports nothing heavy at its top.
-from tfdistedu.cli import bench, demo, recipe  # noqa: E402
+from tfdistedu.cli import bench, demo, draw, recipe, simulate  # noqa: E402
 
 app.command()(demo.demo)
 app.add_typer(recipe.app, name="recipe")
+app.command()(draw.draw)
+app.add_typer(simulate.app, name="simulate")
 app.add_typer(bench.app, name="bench")
 
 
@@ -74,11 +76,3 @@ def main(arguments: list[str] | None = None) -> None:
     if status == 130:  # typer gives this for Ctrl-C, without a word
         print("tfdistedu: interrupted", file=sys.stderr)
     raise SystemExit(status or 0)
-
-
-# Commands of the collectives: pictures and prices.
-from tfdistedu.cli import simulate as _simulate  # noqa: E402
-from tfdistedu.cli.draw import draw as _draw  # noqa: E402
-
-app.command("draw")(_draw)
-app.add_typer(_simulate.app, name="simulate")
