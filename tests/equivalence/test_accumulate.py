@@ -46,7 +46,7 @@ def accumulated(strategy, loss, optimizer, graph=True, micro=MICRO, k=3):
 
 def one_large_batch(strategy_with, loss, optimizer, sizes=LARGE):
     def step(*parts):
-        return make_train_step(*parts, LOSSES[loss]())
+        return make_train_step(*parts, LOSSES[loss](), graph=False)
 
     return trained(strategy_with(1), lambda: mlp(l2=0.05), OPTIMIZERS[optimizer], step, batches(sizes))
 
@@ -60,11 +60,12 @@ def one_large_batch(strategy_with, loss, optimizer, sizes=LARGE):
     ],
 )
 def test_ragged_micro_steps_on_three_replicas_equal_large_batches_on_one_device(strategy_with, loss, optimizer):
-    weights, _ = accumulated(strategy_with(3), loss, optimizer)
+    graph = optimizer != "sgd, momentum"  # tracing is what costs here; every other thing has its graph
+    weights, _ = accumulated(strategy_with(3), loss, optimizer, graph=graph)
     assert_same(weights, one_large_batch(strategy_with, loss, optimizer)[0])
 
 
-@pytest.mark.parametrize(("n", "loss", "graph"), [(1, "sum", True), (2, "mean", False), (4, "sum", True)])
+@pytest.mark.parametrize(("n", "loss", "graph"), [(1, "sum", True), (2, "mean", False), (4, "sum", False)])
 def test_any_number_of_replicas_and_eager_give_the_same(strategy_with, n, loss, graph):
     weights, _ = accumulated(strategy_with(n), loss, "sgd, momentum", graph=graph)
     assert_same(weights, one_large_batch(strategy_with, loss, "sgd, momentum")[0])
@@ -77,7 +78,7 @@ def test_the_l2_penalty_is_felt_and_counts_once(strategy_with):
         strategy_with(1),
         mlp,
         OPTIMIZERS["sgd, momentum"],
-        lambda *parts: make_train_step(*parts, LOSSES["sum"]()),
+        lambda *parts: make_train_step(*parts, LOSSES["sum"](), graph=False),
         batches(LARGE),
     )[0]
     assert max(np.abs(a - b).max() for a, b in zip(with_penalty, without, strict=True)) > 1e-4
@@ -85,7 +86,7 @@ def test_the_l2_penalty_is_felt_and_counts_once(strategy_with):
 
 def test_the_losses_are_those_of_the_micro_batches(strategy_with):
     """With k = 1 each micro-step is a step, so the losses are known."""
-    _, losses = accumulated(strategy_with(3), "sum", "sgd, momentum", micro=SIZES, k=1)
+    _, losses = accumulated(strategy_with(3), "sum", "sgd, momentum", micro=SIZES, k=1, graph=False)
     assert_same(losses, one_large_batch(strategy_with, "sum", "sgd, momentum", sizes=SIZES)[1])
 
 

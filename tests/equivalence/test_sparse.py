@@ -70,7 +70,9 @@ def test_sparse_gradients_on_three_replicas_equal_the_dense_ones_on_one_device(s
     def make():
         return OPTIMIZERS[optimizer](**CLIPS[clip])
 
-    weights = train(strategy_with(3), keras.layers.Embedding, make)
+    # A graph for two of them: tracing costs ten times the steps, and the way of the gradients is the same.
+    graph = optimizer in ("SGD", "Adam") and clip == "global"
+    weights = train(strategy_with(3), keras.layers.Embedding, make, graph=graph)
     assert_same(weights, train(strategy_with(1), DenseLookUp, make, graph=False))
 
 
@@ -116,7 +118,10 @@ def test_the_cross_replica_step_adds_repeated_rows_too(strategy_with):
 def test_loss_scaling_takes_sparse_gradients(strategy_with):
     """A power of two scales without rounding."""
     weights = train(
-        strategy_with(2), keras.layers.Embedding, lambda: LossScale(Adam(0.05, clipnorm=0.1), initial_scale=64.0)
+        strategy_with(2),
+        keras.layers.Embedding,
+        lambda: LossScale(Adam(0.05, clipnorm=0.1), initial_scale=64.0),
+        graph=False,
     )
     assert_same(weights, train(strategy_with(1), DenseLookUp, lambda: Adam(0.05, clipnorm=0.1), graph=False))
 

@@ -100,6 +100,17 @@ def test_half_a_batch_that_was_not_distributed_is_refused(two):
         step((on_replicas(two, batch)[0], batch[1]))
 
 
+@pytest.mark.parametrize(("cut_for", "step_of"), [(4, 2), (2, 4), (2, 1)])
+def test_a_batch_that_was_cut_for_another_strategy_is_refused(strategy_with, cut_for, step_of):
+    """4 for 2 would train on the first half of the batch, silently."""
+    mine = strategy_with(step_of)
+    step = make_train_step(mine, *parts(mine, mine), "mse", graph=False)
+    (batch,) = batches((8,))
+    with pytest.raises(BadInput, match=f"with {step_of} replica.* cut into {cut_for} parts, for another strategy"):
+        step(on_replicas(strategy_with(cut_for), batch))
+    step(on_replicas(mine, batch))
+
+
 @pytest.mark.parametrize("in_graph", [True, False])
 def test_a_step_called_inside_of_a_replica_function_is_refused(two, in_graph):
     step = make_train_step(two, *parts(two, two), "mse", graph=False)

@@ -13,7 +13,7 @@ model draws its first masks again; `ReplicaDropout` saves it.
 The weights are not those of one device: another number of replicas draws other masks. What holds is that two runs
 with the same seed and as many replicas are equal, and that the rate is right.
 
-Cost: one hash a call. Left out: random layers other than dropout; give them a `ReplicaSeedGenerator` the same way.
+Cost: one hash a call. Left out: random layers other than dropout; write them with a `ReplicaSeedGenerator` as here.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def check_layers(strategy: tf.distribute.Strategy, model: Any) -> None:
         if any(not isinstance(generator, ReplicaSeedGenerator) for generator in generators):
             warnings.warn(
                 f"layer {layer.name!r} draws the same random numbers on every replica. Use "
-                "tfdistedu.step.dropout.ReplicaDropout, or a ReplicaSeedGenerator.",
+                "tfdistedu.step.dropout.ReplicaDropout, or a layer of your own with a ReplicaSeedGenerator.",
                 ReplicaWarning,
                 stacklevel=3,
             )
@@ -154,20 +154,26 @@ def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables:
 
 
 def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
-    """Refuse a batch that every replica would see whole.
+    """Refuse a batch that every replica would see whole, or that was cut for another strategy.
+
+    Cut for four replicas and given to two, TensorFlow trains on the first half and says nothing.
 
     Args:
         strategy: The strategy that is to run the step.
         batch: What an iterator gave: tensors or per-replica values, nested.
 
     Raises:
-        BadInput: A plain tensor or array, on more than one replica.
+        BadInput: A plain tensor or array, on more than one replica; parts for another number of replicas.
 
     """
-    if strategy.num_replicas_in_sync == 1:
-        return
     for leaf in tf.nest.flatten(batch):
-        if not isinstance(leaf, tf.distribute.DistributedValues):
+        is_distributed = isinstance(leaf, tf.distribute.DistributedValues)
+        if is_distributed and len(leaf.values) != _replicas_here(strategy):
+            raise BadInput(
+                f"the step of {_name(strategy)} got a batch that was cut into {len(leaf.values)} parts, for another "
+                "strategy. Distribute the dataset with the strategy that the step was made for."
+            )
+        if not is_distributed and strategy.num_replicas_in_sync > 1:
             raise BadInput(
                 f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} "
                 "replicas would train on the same examples. Iterate over "
@@ -205,6 +211,14 @@ def check_replica_context(what: str) -> None:
     """
     if tf.distribute.in_cross_replica_context():
         raise BadInput(f"{what} was called in cross-replica context. Call it in a function given to strategy.run.")
+
+
+def _replicas_here(strategy: tf.distribute.Strategy) -> int:
+    """Count the replicas of this process."""
+    try:
+        return len(strategy.extended.worker_devices)
+    except RuntimeError:  # one device, without a strategy
+        return 1
 
 
 def _replica_id(context: Any) -> Any:
