@@ -43,6 +43,16 @@ def _top(
     """Distributed training with TensorFlow, to read, to run and to copy."""
 
 
+# One line a command; its file imports nothing heavy at its top.
+from tfdistedu.cli import bench, demo, draw, recipe, simulate  # noqa: E402
+
+app.command()(demo.demo)
+app.add_typer(recipe.app, name="recipe")
+app.command()(draw.draw)
+app.add_typer(simulate.app, name="simulate")
+app.add_typer(bench.app, name="bench")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with the status that the table above promises.
 
@@ -62,13 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         raise SystemExit(2) from None
     except (typer.Abort, KeyboardInterrupt):
+        status = 130
+    if status == 130:  # typer gives this for Ctrl-C, without a word
         print("tfdistedu: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
     raise SystemExit(status or 0)
-
-
-# --- the commands, one block each ---
-
-from tfdistedu.cli.bench import bench  # noqa: E402  (after `app`)
-
-app.add_typer(bench, name="bench")

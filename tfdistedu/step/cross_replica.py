@@ -21,7 +21,7 @@ from typing import Any
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.guards import check_variables
 from tfdistedu.step.loss import loss_share, zero_without_examples
-from tfdistedu.step.replica import SUM, checked, count_examples
+from tfdistedu.step.replica import SUM, checked, count_examples, run_on_replicas
 from tfdistedu.step.sparse import sum_repeated_rows
 
 tf = import_tensorflow()
@@ -56,12 +56,14 @@ def make_cross_replica_step(
         gradients = tape.gradient(share, model.trainable_variables)
         return zero_without_examples(gradients, count), zero_without_examples([share], count)[0]
 
+    # --8<-- [start:step]
     def step(batch: Any) -> tf.Tensor:
-        gradients, shares = strategy.run(replica_gradients, args=tuple(batch))
+        gradients, shares = run_on_replicas(strategy, replica_gradients, batch)
         # Step 1: reduce. From n shares to the gradient of the global batch.
         gradients = [g if g is None else sum_repeated_rows(strategy.reduce(SUM, g, axis=None)) for g in gradients]
         # Step 2: clip and apply. There is one value here, so the optimizer's own clipping is one device's.
         optimizer.apply(gradients, model.trainable_variables)
         return strategy.reduce(SUM, shares, axis=None)
 
+    # --8<-- [end:step]
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)

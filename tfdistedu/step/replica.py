@@ -21,7 +21,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_cross_replica_context, check_distributed, check_optimizer, check_variables
+from tfdistedu.step.guards import (
+    check_cross_replica_context,
+    check_distributed,
+    check_layers,
+    check_optimizer,
+    check_variables,
+)
 from tfdistedu.step.loss import loss_share, zero_without_examples
 
 tf = import_tensorflow()
@@ -76,11 +82,9 @@ def make_train_step(
         (4.0, [[2.0]])
 
     """
-    check_variables(strategy, model.variables, "model")
-    check_optimizer(strategy, optimizer, model.trainable_variables)
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
+    check_parts(strategy, model, optimizer, metrics)
 
+    # --8<-- [start:replica_step]
     def replica_step(x: Any, y: Any, sample_weight: Any = None) -> tf.Tensor:
         # Step 1: count. A mean over the global batch needs the number of all examples, not of mine.
         count, global_count = count_examples(x)
@@ -98,11 +102,58 @@ def make_train_step(
         return zero_without_examples([share], count)[0]
 
     def step(batch: Any) -> tf.Tensor:
-        shares = strategy.run(replica_step, args=tuple(batch))
+        shares = run_on_replicas(strategy, replica_step, batch)
         # Step 5: the loss of the global batch is the sum of the shares; a mean would divide twice.
         return strategy.reduce(SUM, shares, axis=None)
 
+    # --8<-- [end:replica_step]
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
+
+
+def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, metrics: Sequence[Any] = ()) -> None:
+    """Refuse a model, optimizer or metric that this strategy cannot train, before anything is traced.
+
+    Args:
+        strategy: The strategy that is to run the step.
+        model: A Keras model.
+        optimizer: A Keras optimizer; its variables are made here if need be.
+        metrics: Keras metrics.
+
+    """
+    check_variables(strategy, model.variables, "model")
+    check_layers(strategy, model)
+    check_optimizer(strategy, optimizer, model.trainable_variables)
+    for metric in metrics:
+        check_variables(strategy, metric.variables, f"metric {metric.name}")
+
+
+def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., Any], batch: Any) -> Any:
+    """Call a function on each replica with its part of a batch, whose size the graph must not know.
+
+    Replicas meet in their reductions in the order in which each built them. TensorFlow generalises the shapes of a
+    batch replica by replica: after a batch of 1 and one of 2 examples on two replicas, the first is known to have 1,
+    the second any number. Keras's synchronised batch normalisation then builds one reduction more on the second, and
+    the two no longer meet. So no replica is told its number.
+
+    Args:
+        strategy: Any strategy.
+        function: Called with the parts `(x, y, ...)`, tensors of shape [replica_batch, ...].
+        batch: A tuple of per-replica values.
+
+    Returns:
+        What `strategy.run` returns: per-replica results.
+
+    """
+
+    def without_size(tensor: tf.Tensor) -> tf.Tensor:
+        if tf.executing_eagerly() or not tensor.shape.rank:
+            return tensor
+        return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=[None, *tensor.shape[1:]])
+
+    def on_replica(*parts: Any) -> Any:
+        return function(*tf.nest.map_structure(without_size, parts))
+
+    return strategy.run(on_replica, args=tuple(batch))
 
 
 def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
