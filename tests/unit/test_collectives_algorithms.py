@@ -27,7 +27,7 @@ ALL_REDUCE = ["naive", "ring", "direct", "tree", "recursive_doubling", "halving_
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_every_algorithm_proves_for_all_ranks_up_to_64_and_some_near_200(name):
     # Powers of two alone, or 2 and 4 alone, would hide every mistake in folding and in group sizes.
-    for n_ranks in [*range(1, 65), 128, 197, 200]:
+    for n_ranks in [*range(1, 65), 197, 200]:
         verify(ALGORITHMS[name](n_ranks), ALGORITHMS[name].goal)
 
 
@@ -134,6 +134,15 @@ def test_schedules_of_different_shape_cannot_follow_each_other():
 def test_a_transfer_that_is_none_is_refused_with_its_round(wrong):
     with pytest.raises(BadInput, match="mine, round 1: a transfer is"):
         Schedule("mine", 2, 1, [[(0, 1, 0, True)], [wrong]])
+
+
+def test_a_schedule_needs_whole_numbers_of_ranks_and_chunks():
+    for n_ranks, n_chunks in ((2.0, 1), ("2", 1), (2, 0.5), (None, 1)):
+        with pytest.raises(BadInput, match="both must be whole numbers"):
+            Schedule("mine", n_ranks, n_chunks, [])
+    for n_ranks, n_chunks in ((0, 1), (2, 0), (-1, 1)):
+        with pytest.raises(BadInput, match="both must be 1 or more"):
+            verify(Schedule("mine", n_ranks, n_chunks, []))
 
 
 def test_numbers_of_numpy_become_plain_ones():

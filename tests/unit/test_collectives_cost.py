@@ -75,6 +75,30 @@ def test_no_all_reduce_sends_less_than_the_lower_bound():
             assert max(sent_per_rank(ALGORITHMS[name](n_ranks))) >= lower_bound(n_ranks)
 
 
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_all_ranks_together_send_two_messages_for_each_rank_but_one(name):
+    # Whoever adds must get each other part once, and whoever has the sum must give it to each other rank once: n - 1
+    # messages each way. Only recursive doubling sends more, for there everybody adds everything.
+    for n_ranks in range(1, 65):
+        total = sum(sent_per_rank(ALGORITHMS[name](n_ranks)))
+        power = 2 ** (n_ranks.bit_length() - 1)
+        if name == "recursive_doubling":
+            assert total == power * (power.bit_length() - 1) + 2 * (n_ranks - power)
+        else:
+            assert total == 2 * (n_ranks - 1)
+
+
+def test_who_sends_how_much_by_hand():
+    for n in range(3, 65):
+        assert sent_per_rank(naive(n)) == [n - 1] + [1] * (n - 1)
+        assert sent_per_rank(chain(n)) == [1] + [2] * (n - 2) + [1]
+        all_to_all = direct(n)
+        assert sent_per_rank(all_to_all) == [lower_bound(n)] * n
+        links = sent_per_link(all_to_all)
+        assert (len(links), set(links.values())) == (n * (n - 1), {Fraction(2, n)})
+        assert sent_per_rank(tree(n))[0] == (n - 1).bit_length()
+
+
 def test_direct_and_halving_doubling_meet_the_bound_where_they_promise_it():
     assert all(price(direct(n)).bytes == lower_bound(n) for n in range(2, 20))
     assert all(price(halving_doubling(n)).bytes == lower_bound(n) for n in (2, 4, 8, 16, 32))

@@ -19,9 +19,8 @@ from tfdistedu.links import Deadlock, RankFailed, run_ranks, run_steps, try_orde
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
-    before = threading.active_count()
     yield
-    assert threading.active_count() == before
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("rank ")] == []
 
 
 def swap(link, x):
@@ -95,7 +94,7 @@ def test_a_deadlock_says_who_waits_for_whom_in_which_line():
     began = time.monotonic()
     with pytest.raises(Deadlock) as caught:
         run_ranks(run, [None] * 3, seed=4)
-    assert time.monotonic() - began < 1  # seen, not waited for
+    assert time.monotonic() - began < 5  # seen at once (some milliseconds), not at the deadline of 10 s
     error = caught.value
     assert error.waiting == {0: 2, 1: 0, 2: 0}
     assert "rank 0 waits for a message from rank 2: test_links_memory.py:" in str(error)

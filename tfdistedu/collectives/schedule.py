@@ -63,9 +63,12 @@ class Schedule:
 
     Attributes:
         name: What pictures and errors call it.
-        n_ranks: How many ranks take part; ranks are 0 .. n_ranks - 1.
-        n_chunks: Into how many chunks each rank's message is cut.
+        n_ranks: How many ranks take part, 1 or more; ranks are 0 .. n_ranks - 1.
+        n_chunks: Into how many chunks each rank's message is cut, 1 or more.
         rounds: The rounds, each a tuple of transfers. Lists, and plain tuples of four, are converted.
+
+    Raises:
+        BadInput: A number is no whole number, or a transfer is none.
 
     Example:
         >>> schedule = Schedule("swap", n_ranks=2, n_chunks=1, rounds=[[(0, 1, 0, True), (1, 0, 0, True)]])
@@ -81,6 +84,13 @@ class Schedule:
 
     def __post_init__(self) -> None:
         """Freeze the rounds, so that a schedule can be a key in a cache."""
+        try:
+            object.__setattr__(self, "n_ranks", index(self.n_ranks))
+            object.__setattr__(self, "n_chunks", index(self.n_chunks))
+        except TypeError:
+            raise BadInput(
+                f"{self.name}: n_ranks is {self.n_ranks!r} and n_chunks {self.n_chunks!r}; both must be whole numbers."
+            ) from None
         rounds = []
         for number, transfers in enumerate(self.rounds):
             try:

@@ -150,8 +150,8 @@ def contributions(schedule: Schedule, goal: str = "all_reduce", root: int = 0) -
         [[{0: 1, 1: 1}], [{1: 1}]]
 
     """
-    check_goal(schedule, goal, root)
     check_rules(schedule)
+    check_goal(schedule, goal, root)
     terms = Terms.start(schedule, goal, root)
     counts: dict[int, dict[int, int]] = {}
 

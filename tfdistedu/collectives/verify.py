@@ -55,8 +55,8 @@ def verify(schedule: Schedule, goal: str = "all_reduce", root: int = 0) -> None:
         >>> verify(Schedule("half a ring", 5, 5, ring(5).rounds[:4]), goal="reduce_scatter")
 
     """
-    check_goal(schedule, goal, root)
     check_rules(schedule)
+    check_goal(schedule, goal, root)
     terms = Terms.start(schedule, goal, root)
     for index, transfers in enumerate(schedule.rounds):
         terms.play(index, transfers, schedule.name)
