@@ -50,10 +50,14 @@ lint: $(READY)
 	$(BIN)/python -m pytest -q tests/unit/test_import_arrows.py
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: $(READY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+# Compares versions first, and installs nothing when the newest are here already (FORCE=1: all the same).
+traps-latest: $(READY)
+	@$(BIN)/python -m tests.traps.latest $(if $(FORCE),--force)
 
 matrix: $(READY)
 	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md

@@ -71,7 +71,7 @@ def _print(result: Result) -> None:
     out.print(table)
     out.print()
     if not result.failures:
-        out.print(f"The same: all, within {bench.TOLERANCE:.0e} (float32 rounding), hold one device's weights.")
+        out.print(f"The same: within {bench.TOLERANCE:.0e} (float32 rounding) they all hold one device's weights.")
     for row, reason in result.counterexamples:
         out.print(f"Not the same: {row.way}. {reason[0].upper()}{reason[1:]}.")
     out.print(

@@ -58,6 +58,7 @@ def make_cross_replica_step(
         gradients = tape.gradient(share, model.trainable_variables)
         return zero_without_examples(gradients, count), zero_without_examples([share], count)[0]
 
+    # --8<-- [start:step]
     def step(batch: Any) -> tf.Tensor:
         gradients, shares = run_on_replicas(strategy, replica_gradients, batch)
         # Step 1: reduce. From n shares to the gradient of the global batch.
@@ -66,4 +67,5 @@ def make_cross_replica_step(
         optimizer.apply(gradients, model.trainable_variables)
         return strategy.reduce(SUM, shares, axis=None)
 
+    # --8<-- [end:step]
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)

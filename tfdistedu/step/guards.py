@@ -228,7 +228,10 @@ def _replica_id(context: Any) -> Any:
 
 def _shape(leaf: Any) -> str:
     shape = getattr(leaf, "shape", None)
-    return f"a {type(leaf).__name__}" + (f" of shape {tuple(shape)}" if shape is not None else "")
+    kind = type(leaf).__name__
+    return f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}" + (
+        f" of shape {tuple(shape)}" if shape is not None else ""
+    )
 
 
 def _name(strategy: tf.distribute.Strategy) -> str:

@@ -84,6 +84,7 @@ def make_train_step(
     """
     check_parts(strategy, model, optimizer, metrics)
 
+    # --8<-- [start:replica_step]
     def replica_step(x: Any, y: Any, sample_weight: Any = None) -> tf.Tensor:
         # Step 1: count. A mean over the global batch needs the number of all examples, not of mine.
         count, global_count = count_examples(x)
@@ -105,6 +106,7 @@ def make_train_step(
         # Step 5: the loss of the global batch is the sum of the shares; a mean would divide twice.
         return strategy.reduce(SUM, shares, axis=None)
 
+    # --8<-- [end:replica_step]
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
 
 
