@@ -72,6 +72,33 @@ def matrix(
         raise typer.Exit(1)
 
 
+@app.command()
+def eager(
+    json: str | None = JSON_OPTION,
+    replicas: int = typer.Option(2, "--replicas", metavar="N", help="Replicas, on virtual CPUs or GPUs."),
+) -> None:
+    """Measure what a training step costs eagerly, where a breakpoint stops in it."""
+    check_writable(json)
+    from tfdistedu.quiet import import_tensorflow
+
+    import_tensorflow().get_logger().setLevel("ERROR")  # it warns, five times, of just what is measured here
+    from tfdistedu.bench.eager import measure
+
+    seen = measure(replicas)
+    if json != "-":
+        out = console()
+        out.print(
+            f"One step of the digits' perceptron on {seen['replicas']} replica(s), median of {seen['rounds']} in turn:"
+        )
+        for way in ("graph", "eager"):
+            out.print(f"  {way}  {1000 * seen[f'{way}_seconds']:8.2f} ms")
+        out.print(
+            f"Eagerly it takes {seen['ratio']:.1f} times as long, and does the same: the furthest weight differs by "
+            f"{seen['max_weight_difference']:.1e}."
+        )
+    write_json(seen, json)
+
+
 def _print_table(rows: list[list[str]], reasons: list[str]) -> None:
     from rich import box
     from rich.table import Column, Table
