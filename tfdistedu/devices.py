@@ -109,7 +109,8 @@ def mirrored_strategy(devices: int | list[str], cross_device_ops: Any = None) ->
         2
 
     """
-    names = replicas(devices) if isinstance(devices, int) else [_short_name(device) for device in devices]
+    devices = [devices] if isinstance(devices, str) else devices
+    names = [_short_name(name) for name in devices] if isinstance(devices, list | tuple) else replicas(devices)
     kinds = {name.split(":")[0] for name in names}
     _check_devices(names, kinds)
     _check_cross_device_ops(cross_device_ops, len(names), kinds)

@@ -58,6 +58,19 @@ def test_a_number_of_devices_that_cannot_be_is_refused(function, wrong):
 def test_numpy_numbers_are_numbers(strategy_with):
     strategy_with(1)
     assert replicas(np.int64(2)) == ["CPU:0", "CPU:1"]
+    assert mirrored_strategy(np.int64(2)).num_replicas_in_sync == 2
+
+
+@pytest.mark.parametrize("wrong", [0, 2.0, None, {"CPU:0"}])
+def test_what_is_neither_a_number_nor_names_is_refused(strategy_with, wrong):
+    strategy_with(1)
+    with pytest.raises(BadInput, match=r"replicas\(n\): n is"):
+        mirrored_strategy(wrong)
+
+
+def test_one_name_is_one_device_and_not_a_list_of_letters(strategy_with):
+    strategy_with(1)
+    assert mirrored_strategy("CPU:1").num_replicas_in_sync == 1
 
 
 def test_replicas_takes_the_first_of_more_cpus_and_cannot_make_more_once_awake(fresh_processes):
