@@ -82,6 +82,38 @@ def test_a_metric_made_outside_the_scope_is_refused(two):
         evaluate(two, model, batched_dataset((X, Y), 8), [outside])
 
 
+@pytest.mark.parametrize("make", [make_train_step, make_cross_replica_step])
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_model_without_variables_yet_is_refused(strategy_with, make, n):
+    """Keras would build the optimizer for nothing, and then complain of an "unknown variable" in the first step."""
+    strategy = strategy_with(n)
+    with strategy.scope():
+        model, optimizer = keras.Sequential([keras.layers.Dense(2)]), SGD(0.1)
+    with pytest.raises(BadInput, match=r"'sequential.*' is not built.*layers\.Input"):
+        make(strategy, model, optimizer, "mse")
+    with strategy.scope():
+        model.build((None, 3))
+    make(strategy, model, optimizer, "mse")
+
+
+@pytest.mark.parametrize("wrong", ["accuracy", keras.metrics.MeanSquaredError, None])
+def test_what_is_no_metric_object_is_refused(two, wrong):
+    model, optimizer = parts(two, two)
+    with pytest.raises(BadInput, match="Keras metric object"):
+        make_train_step(two, model, optimizer, "mse", metrics=[wrong])
+    with pytest.raises(BadInput, match="Keras metric object"):
+        evaluate(two, model, batched_dataset((X, Y), 8), [wrong])
+
+
+def test_two_metrics_of_one_name_are_refused(two):
+    """Results are given by name: one of the two would be lost."""
+    model, _ = parts(two, two)
+    with two.scope():
+        metrics = [keras.metrics.MeanSquaredError(), keras.metrics.MeanSquaredError()]
+    with pytest.raises(BadInput, match="two metrics have the name 'mean_squared_error'"):
+        evaluate(two, model, batched_dataset((X, Y), 8), metrics)
+
+
 @pytest.mark.parametrize("graph", [True, False])
 def test_a_batch_that_was_not_distributed_is_refused(two, one, graph):
     step = make_train_step(two, *parts(two, two), "mse", graph=graph)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_layers, check_variables
+from tfdistedu.step.guards import check_model, check_variables
 from tfdistedu.step.loss import loss_share, zero_without_examples
 from tfdistedu.step.replica import SUM, checked, count_examples, run_on_replicas
 from tfdistedu.step.sparse import sum_repeated_rows
@@ -43,8 +43,7 @@ def make_cross_replica_step(
         A function from a batch of per-replica values to the loss of the global batch, a scalar tensor.
 
     """
-    check_variables(strategy, model.variables, "model")
-    check_layers(strategy, model)
+    check_model(strategy, model)
     check_variables(strategy, optimizer.variables, "optimizer")
     with strategy.scope():
         optimizer.build(model.trainable_variables)

@@ -5,6 +5,7 @@
     not distributed               every replica trains on the same batch: n times the work, the same result
     wrong context                 "merge_call called while ..." or a value that was never reduced
     no aggregation                a replica function assigns to its own copy, and the copies drift apart
+    not built, not a metric       Keras complains in the middle of the first traced step, of something else
     layers that need to know      batch normalisation with a replica's own statistics, one dropout mask for all
 
 Each check raises `BadInput` with the remedy; what may be meant (the layers) is a `ReplicaWarning`. Checks look at
@@ -76,6 +77,50 @@ def check_aggregation(strategy: tf.distribute.Strategy, variables: Iterable[Any]
             )
 
 
+def check_model(strategy: tf.distribute.Strategy, model: Any) -> None:
+    """Refuse a model that has no variables yet, or not this strategy's; warn of layers that need to know of replicas.
+
+    Args:
+        strategy: The strategy that is to train.
+        model: A Keras model.
+
+    Raises:
+        BadInput: The model is not built: the optimizer would be built for no variables. Or see `check_variables`.
+
+    """
+    if not getattr(model, "built", True):
+        raise BadInput(
+            f"the model {model.name!r} is not built, so it has no variables yet. Let it begin with "
+            "keras.layers.Input(shape), or call model.build((None, ...)), inside `with strategy.scope():`."
+        )
+    check_variables(strategy, model.variables, "model")
+    check_layers(strategy, model)
+
+
+def check_metrics(strategy: tf.distribute.Strategy, metrics: Iterable[Any]) -> None:
+    """Refuse what is no metric object, two metrics of one name, and metrics that were made outside the scope.
+
+    Args:
+        strategy: The strategy in whose scope they are to be.
+        metrics: Keras metrics.
+
+    Raises:
+        BadInput: One of these.
+
+    """
+    names = set()
+    for metric in metrics:
+        if not isinstance(metric, keras.metrics.Metric):
+            raise BadInput(
+                f"a metric must be a Keras metric object made inside `with strategy.scope():`, not {metric!r}; for "
+                "example keras.metrics.SparseCategoricalAccuracy()."
+            )
+        if metric.name in names:
+            raise BadInput(f"two metrics have the name {metric.name!r}, and only one result. Give one another name=.")
+        names.add(metric.name)
+        check_variables(strategy, metric.variables, f"metric {metric.name}")
+
+
 class ReplicaWarning(UserWarning):
     """Something works on several replicas, and is not what one device does."""
 
@@ -103,6 +148,9 @@ def check_layers(strategy: tf.distribute.Strategy, model: Any) -> None:
                 stacklevel=3,
             )
         generators = getattr(layer, "_seed_generators", ())
+        rates = [getattr(layer, name) for name in ("dropout", "recurrent_dropout") if hasattr(layer, name)]
+        if rates and not any(rates):
+            continue  # a cell of a recurrent layer has a generator, whether it drops or not
         if any(not isinstance(generator, ReplicaSeedGenerator) for generator in generators):
             warnings.warn(
                 f"layer {layer.name!r} draws the same random numbers on every replica. Use "

@@ -24,9 +24,9 @@ from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.guards import (
     check_cross_replica_context,
     check_distributed,
-    check_layers,
+    check_metrics,
+    check_model,
     check_optimizer,
-    check_variables,
 )
 from tfdistedu.step.loss import loss_share, zero_without_examples
 
@@ -120,11 +120,9 @@ def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, me
         metrics: Keras metrics.
 
     """
-    check_variables(strategy, model.variables, "model")
-    check_layers(strategy, model)
+    check_model(strategy, model)
     check_optimizer(strategy, optimizer, model.trainable_variables)
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
+    check_metrics(strategy, metrics)
 
 
 def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., Any], batch: Any) -> Any:

@@ -32,11 +32,12 @@ import numpy as np
 from tfdistedu.data.batches import replica_batch_sizes
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import ReplicaWarning
+from tfdistedu.step.guards import ReplicaWarning, check_metrics
 from tfdistedu.step.precision import LossScale
 from tfdistedu.step.replica import check_parts
 
 tf = import_tensorflow()
+import keras  # noqa: E402  (after the quiet import)
 
 
 def compile_model(
@@ -58,6 +59,9 @@ def compile_model(
 
     """
     check_parts(strategy, model, optimizer)
+    for metric in tf.nest.flatten([metrics, kwargs.get("weighted_metrics")]):
+        if isinstance(metric, keras.metrics.Metric):  # names are made by compile, in the scope
+            check_metrics(strategy, [metric])
     in_float16 = any(layer.compute_dtype == "float16" for layer in model._flatten_layers())
     if strategy.num_replicas_in_sync > 1 and in_float16 and not isinstance(optimizer, LossScale):
         raise BadInput(

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfdistedu.errors import BadInput, TfdisteduError
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_variables
+from tfdistedu.step.guards import check_metrics, check_variables
 from tfdistedu.step.replica import checked, run_on_replicas
 
 tf = import_tensorflow()
@@ -98,8 +98,8 @@ def evaluate(
     """
     metrics = list(metrics)
     check_variables(strategy, model.variables, "model")
+    check_metrics(strategy, metrics)
     for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
         metric.reset_state()
 
     def replica_evaluate(x: Any, y: Any, sample_weight: Any = None) -> None:
