@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import keras
 import pytest
 import tensorflow as tf
@@ -11,7 +13,7 @@ from tfdistedu.data.batches import batched_dataset, on_replicas
 from tfdistedu.devices import mirrored_strategy
 from tfdistedu.errors import BadInput
 from tfdistedu.step.cross_replica import make_cross_replica_step
-from tfdistedu.step.guards import check_aggregation, check_replica_context, check_variables
+from tfdistedu.step.guards import ReplicaWarning, check_aggregation, check_replica_context, check_variables
 from tfdistedu.step.optimizer import SGD, Adam, reduce_first
 from tfdistedu.step.precision import LossScale
 from tfdistedu.step.replica import make_train_step
@@ -123,6 +125,54 @@ def test_a_batch_that_was_not_distributed_is_refused(two, one, graph):
             step(plain)
     step(on_replicas(two, batch))
     make_train_step(one, *parts(one, one), "mse", graph=graph)(batch)  # one device: nothing to distribute
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_batch_of_another_form_is_refused(strategy_with, n):
+    strategy, dataset = strategy_with(n), tf.data.Dataset
+    step = make_train_step(strategy, *parts(strategy, strategy), "mse")
+    for arrays, said in (
+        (X, "not a "),
+        ((X,), "not 1 part"),
+        ({"x": X, "y": Y}, "not a dict"),
+        ((X, Y, Y, Y), "not 4"),
+    ):
+        with pytest.raises(BadInput, match=rf"a batch is \(x, y\) or .*{said}"):
+            train(strategy, step, dataset.from_tensor_slices(arrays).batch(8))
+
+
+class MeanSeen(keras.layers.Layer):
+    """Keeps the mean of the batch that it saw, as an own kind of normalisation would."""
+
+    def __init__(self, aggregation):
+        super().__init__()
+        self.aggregation = aggregation
+
+    def build(self, shape):
+        self.seen = self.add_weight(shape=shape[1:], trainable=False, aggregation=self.aggregation, name="seen")
+
+    def call(self, x):
+        self.seen.assign(keras.ops.mean(x, axis=0))
+        return x
+
+
+@pytest.mark.parametrize("make", [make_train_step, make_cross_replica_step])
+@pytest.mark.parametrize(("aggregation", "warned"), [(None, True), ("mean", False), ("only_first_replica", False)])
+def test_state_of_a_layer_whose_copies_differ_is_warned_of_after_the_first_step(two, make, aggregation, warned):
+    """TensorFlow says nothing, and what is saved is the first replica's."""
+    with two.scope():
+        model = keras.Sequential([keras.layers.Input((3,)), MeanSeen(aggregation), keras.layers.Dense(2)])
+        optimizer = SGD(0.1)
+    step, (batch,) = make(two, model, optimizer, "mse"), batches((8,))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ReplicaWarning)
+        step(on_replicas(two, batch))
+        step(on_replicas(two, batch))
+    said = [str(warning.message) for warning in caught if warning.category is ReplicaWarning]
+    assert len(said) == warned
+    assert all("seen' is another one on each replica" in text and "aggregation" in text for text in said)
+    if aggregation == "mean":
+        assert model.layers[0].seen.numpy() == pytest.approx(batch[0].mean(0), rel=1e-6)
 
 
 def test_half_a_batch_that_was_not_distributed_is_refused(two):

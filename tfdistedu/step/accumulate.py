@@ -55,7 +55,7 @@ class AccumulatingStep:
         micro, update = self._micro_step, self._update
         if graph:
             micro, update = tf.function(micro, reduce_retracing=True), tf.function(update)
-        self._checked_micro_step, self._update_function = checked(strategy, micro), update
+        self._checked_micro_step, self._update_function = checked(strategy, micro, model), update
 
     def __call__(self, batch: Any) -> tf.Tensor:
         """Take one micro-step, and update when it is the k-th.

@@ -67,4 +67,4 @@ def make_cross_replica_step(
         return strategy.reduce(SUM, shares, axis=None)
 
     # --8<-- [end:step]
-    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
+    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step, model)

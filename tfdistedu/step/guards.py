@@ -4,12 +4,14 @@
     made in another strategy      the same
     not distributed               every replica trains on the same batch: n times the work, the same result
     wrong context                 "merge_call called while ..." or a value that was never reduced
-    no aggregation                a replica function assigns to its own copy, and the copies drift apart
+    no aggregation                a replica function assigns to its own copy, and the copies drift apart (a layer's
+                                  own state is looked at after the first step)
+    not (x, y)                    Python complains of an argument of a function that nobody called
     not built, not a metric       Keras complains in the middle of the first traced step, of something else
     layers that need to know      batch normalisation with a replica's own statistics, one dropout mask for all
 
 Each check raises `BadInput` with the remedy; what may be meant (the layers) is a `ReplicaWarning`. Checks look at
-objects, not at numbers, and run once, before tracing.
+objects, not at numbers, and run before tracing; `check_copies` alone reads numbers, once, after the first step.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
@@ -226,6 +230,48 @@ def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
                 f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} "
                 "replicas would train on the same examples. Iterate over "
                 "`strategy.experimental_distribute_dataset(dataset)`, or use tfdistedu.data.batches.on_replicas."
+            )
+
+
+def check_batch(batch: Any) -> None:
+    """Refuse a batch that is not `(x, y)` or `(x, y, sample_weight)`.
+
+    Args:
+        batch: What an iterator gave.
+
+    Raises:
+        BadInput: Something else, such as `x` alone or a dictionary.
+
+    """
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        kind = f"{len(batch)} part(s)" if isinstance(batch, tuple | list) else f"a {type(batch).__name__}"
+        raise BadInput(
+            f"a batch is (x, y) or (x, y, sample_weight), not {kind}. Bring it into this form with dataset.map."
+        )
+
+
+def check_copies(strategy: tf.distribute.Strategy, model: Any) -> None:
+    """Warn of a layer's own state whose copies a step made different: its `call` assigned what its replica saw.
+
+    Args:
+        strategy: The strategy that took a step.
+        model: A Keras model.
+
+    """
+    # Weights that are not trained. Batch normalisation was spoken of before the step (see `check_layers`).
+    for layer in getattr(model, "_flatten_layers", list)():
+        if isinstance(layer, keras.layers.BatchNormalization) or not isinstance(layer, keras.Layer):
+            continue
+        for variable in layer._non_trainable_variables:
+            first, *others = strategy.experimental_local_results(variable.value)
+            if all(np.array_equal(first.numpy(), other.numpy(), equal_nan=True) for other in others):
+                continue
+            warnings.warn(
+                f"after the first step {variable.path!r} is another one on each replica: layer {layer.name!r} assigned "
+                'what its replica saw. Give add_weight an aggregation ("mean", "sum" or "only_first_replica"), or '
+                "all-reduce the value before it is assigned.",
+                ReplicaWarning,
+                stacklevel=3,
             )
 
 

@@ -22,6 +22,8 @@ from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.guards import (
+    check_batch,
+    check_copies,
     check_cross_replica_context,
     check_distributed,
     check_metrics,
@@ -107,7 +109,7 @@ def make_train_step(
         return strategy.reduce(SUM, shares, axis=None)
 
     # --8<-- [end:replica_step]
-    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
+    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step, model)
 
 
 def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, metrics: Sequence[Any] = ()) -> None:
@@ -154,21 +156,27 @@ def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., An
     return strategy.run(on_replica, args=tuple(batch))
 
 
-def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any], model: Any = None) -> Callable[[Any], Any]:
     """Put the checks of a batch before a step, outside of its traced function.
 
     Args:
         strategy: The strategy that the step belongs to.
         step: A function of one batch.
+        model: The model that the step trains, whose copies are compared once, after the first step.
 
     Returns:
         The same function, which refuses batches that were not distributed and calls from replica context.
 
     """
+    unseen = [model] if model is not None and strategy.num_replicas_in_sync > 1 else []
 
     def checked_step(batch: Any) -> Any:
         check_cross_replica_context("a training step")
+        check_batch(batch)
         check_distributed(strategy, batch)
-        return step(batch)
+        result = step(batch)
+        while unseen:
+            check_copies(strategy, unseen.pop())
+        return result
 
     return checked_step
