@@ -85,6 +85,8 @@ def evaluate(
 ) -> dict[str, float]:
     """Evaluate exactly: each example once, also when the last batch is ragged.
 
+    To evaluate after each epoch, call what `make_evaluate` gives again and again: it traces once.
+
     Args:
         strategy: The strategy in whose scope model and metrics were made.
         model: A Keras model.
@@ -96,11 +98,30 @@ def evaluate(
         The result of each metric, by its name.
 
     """
+    return make_evaluate(strategy, model, metrics, graph)(dataset)
+
+
+def make_evaluate(
+    strategy: tf.distribute.Strategy, model: Any, metrics: Iterable[Any], graph: bool = True
+) -> Callable[[Any], dict[str, float]]:
+    """Make an evaluation that can be called after each epoch, and is traced once.
+
+    Args:
+        strategy: The strategy in whose scope model and metrics were made.
+        model: A Keras model.
+        metrics: Keras metrics; each call resets them first.
+        graph: Whether each batch runs as a `tf.function` or eagerly.
+
+    Returns:
+        A function from a finite dataset of `(x, y)` to the result of each metric, by its name.
+
+    Raises:
+        BadInput: A model or a metric made outside the scope; no metric object; two metrics of one name.
+
+    """
     metrics = list(metrics)
     check_variables(strategy, model.variables, "model")
     check_metrics(strategy, metrics)
-    for metric in metrics:
-        metric.reset_state()
 
     def replica_evaluate(x: Any, y: Any, sample_weight: Any = None) -> None:
         predictions = model(x, training=False)
@@ -111,9 +132,15 @@ def evaluate(
         run_on_replicas(strategy, replica_evaluate, batch)
 
     step = checked(strategy, tf.function(run, reduce_retracing=True) if graph else run)
-    for batch in distribute(strategy, dataset):
-        step(batch)
-    return {metric.name: float(metric.result()) for metric in metrics}
+
+    def evaluate_once(dataset: Any) -> dict[str, float]:
+        for metric in metrics:
+            metric.reset_state()
+        for batch in distribute(strategy, dataset):
+            step(batch)
+        return {metric.name: float(metric.result()) for metric in metrics}
+
+    return evaluate_once
 
 
 def distribute(strategy: tf.distribute.Strategy, dataset: Any) -> Any:
