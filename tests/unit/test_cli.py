@@ -60,6 +60,13 @@ def test_help_goes_to_stdout(fresh_python, option):
     assert tfdistedu.__doc__.splitlines()[0] in done.stdout
 
 
+@pytest.mark.parametrize("words", [[], ["recipe"], ["simulate"], ["bench"]])
+def test_no_list_of_commands_breaks_off_in_the_middle_of_a_sentence(fresh_python, words):
+    done = fresh_python("-m", "tfdistedu", *words, "--help")
+    listed = done.stdout.split("Commands:\n")[1]
+    assert "..." not in listed
+
+
 def test_nothing_to_do_shows_the_help_and_is_bad_usage(fresh_python):
     done = fresh_python("-m", "tfdistedu")
     assert done.returncode == 2

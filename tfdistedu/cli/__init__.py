@@ -43,13 +43,14 @@ def _top(
     """Distributed training with TensorFlow, to read, to run and to copy."""
 
 
-# One line a command; its file imports nothing heavy at its top.
+# One line a command; its file imports nothing heavy at its top. Where the first sentence of its help is longer than a
+# line of the list, `short_help` stands there, or the list would end in "...".
 from tfdistedu.cli import bench, demo, draw, recipe, simulate  # noqa: E402
 
-app.command()(demo.demo)
-app.add_typer(recipe.app, name="recipe")
-app.command()(draw.draw)
-app.add_typer(simulate.app, name="simulate")
+app.command(short_help="One device against four replicas, on real digits.")(demo.demo)
+app.add_typer(recipe.app, name="recipe", short_help="Standalone scripts to copy: TensorFlow and Keras alone.")
+app.command(short_help="Draw an all-reduce, or one of its kin, round by round.")(draw.draw)
+app.add_typer(simulate.app, name="simulate", short_help="Predict what distributed training would cost.")
 app.add_typer(bench.app, name="bench")
 
 

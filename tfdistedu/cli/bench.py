@@ -36,7 +36,7 @@ optimizer of tfdistedu. Run with {versions}.
 """
 
 
-@app.command()
+@app.command(short_help='Run each cell of the table "what works where".')
 def matrix(
     json: str | None = JSON_OPTION,
     write: str | None = typer.Option(None, "--write", metavar="FILE.md", help="Write the table as a markdown page."),
@@ -72,7 +72,7 @@ def matrix(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="Measure what a training step costs eagerly.")
 def eager(
     json: str | None = JSON_OPTION,
     replicas: int = typer.Option(2, "--replicas", metavar="N", help="Replicas, on virtual CPUs or GPUs."),
