@@ -55,7 +55,8 @@ def make_cross_replica_step(
         with tf.GradientTape() as tape:
             predictions = model(x, training=True)
             share = loss_share(loss, y, predictions, global_count, sample_weight, sum(model.losses))
-        gradients = tape.gradient(share, model.trainable_variables)
+            scaled = optimizer.scale_loss(share)  # `apply` divides by its loss_scale_factor, if it has one
+        gradients = tape.gradient(scaled, model.trainable_variables)
         return zero_without_examples(gradients, count), zero_without_examples([share], count)[0]
 
     # --8<-- [start:step]
