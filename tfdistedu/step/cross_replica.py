@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_layers, check_variables
+from tfdistedu.step.guards import check_built, check_layers, check_variables
 from tfdistedu.step.loss import loss_share, zero_without_examples
 from tfdistedu.step.replica import SUM, checked, count_examples, run_on_replicas
 from tfdistedu.step.sparse import sum_repeated_rows
@@ -44,6 +44,7 @@ def make_cross_replica_step(
 
     """
     check_variables(strategy, model.variables, "model")
+    check_built(model)
     check_layers(strategy, model)
     check_variables(strategy, optimizer.variables, "optimizer")
     with strategy.scope():

@@ -112,6 +112,40 @@ def check_layers(strategy: tf.distribute.Strategy, model: Any) -> None:
             )
 
 
+def check_built(model: Any) -> None:
+    """Refuse a model that has no weights yet: an optimizer built for it would know none of them.
+
+    Args:
+        model: A Keras model, or anything else with `trainable_variables`.
+
+    Raises:
+        BadInput: The model was not built.
+
+    """
+    if not getattr(model, "built", True) and not model.trainable_variables:
+        raise BadInput(
+            f"model {model.name!r} has no weights yet, for it does not know the shape of its inputs. Begin it with "
+            "keras.layers.Input(shape), or call model.build((None, ...)) inside `with strategy.scope():`."
+        )
+
+
+def check_metrics(strategy: tf.distribute.Strategy, metrics: Iterable[Any]) -> None:
+    """Refuse what is no metric object, and metrics that were not made in this strategy's scope.
+
+    Args:
+        strategy: The strategy that is to update them.
+        metrics: Keras metrics.
+
+    Raises:
+        BadInput: A name in place of an object; a metric made elsewhere.
+
+    """
+    for metric in metrics:
+        if not isinstance(metric, keras.metrics.Metric):
+            raise BadInput(f"a metric must be a keras.metrics object made in the strategy's scope, not {metric!r}.")
+        check_variables(strategy, metric.variables, f"metric {metric.name}")
+
+
 def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables: list[Any]) -> None:
     """Build the optimizer's variables if need be, and refuse settings that mean something else on replicas.
 
@@ -163,9 +197,16 @@ def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
         batch: What an iterator gave: tensors or per-replica values, nested.
 
     Raises:
-        BadInput: A plain tensor or array, on more than one replica; parts for another number of replicas.
+        BadInput: Not `(x, y)` or `(x, y, sample_weight)`; a plain tensor or array, on more than one replica; parts for
+            another number of replicas.
 
     """
+    if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 3:
+        got = f"{len(batch)} parts" if isinstance(batch, tuple | list) else f"a {type(batch).__name__}"
+        raise BadInput(
+            f"a batch must be (x, y) or (x, y, sample_weight), not {got}. Map the dataset to such tuples; x and y may "
+            "be nested."
+        )
     for leaf in tf.nest.flatten(batch):
         is_distributed = isinstance(leaf, tf.distribute.DistributedValues)
         if is_distributed and len(leaf.values) != _replicas_here(strategy):

@@ -22,9 +22,11 @@ from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.guards import (
+    check_built,
     check_cross_replica_context,
     check_distributed,
     check_layers,
+    check_metrics,
     check_optimizer,
     check_variables,
 )
@@ -121,10 +123,10 @@ def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, me
 
     """
     check_variables(strategy, model.variables, "model")
+    check_built(model)
     check_layers(strategy, model)
     check_optimizer(strategy, optimizer, model.trainable_variables)
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
+    check_metrics(strategy, metrics)
 
 
 def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., Any], batch: Any) -> Any:
@@ -145,8 +147,8 @@ def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., An
 
     """
 
-    def without_size(tensor: tf.Tensor) -> tf.Tensor:
-        if tf.executing_eagerly() or not tensor.shape.rank:
+    def without_size(tensor: tf.Tensor | None) -> tf.Tensor | None:
+        if tensor is None or tf.executing_eagerly() or not tensor.shape.rank:
             return tensor
         return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=[None, *tensor.shape[1:]])
 
