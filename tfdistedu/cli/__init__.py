@@ -1,7 +1,7 @@
 """The command `tfdistedu`: one file a command, and one place where errors become exit statuses.
 
 Exit status: 0 done and right, 1 ran and found something wrong, 2 bad usage, 3 this machine cannot (the message says
-what is missing), 124 a deadline passed, 130 Ctrl-C.
+what is missing), 124 a deadline passed, 130 Ctrl-C, 143 SIGTERM.
 
 Results go to stdout, progress and logs to stderr. No command module imports TensorFlow at its top: `--help` answers
 at once, and a command can split the CPU before TensorFlow wakes up.
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 
 import typer
 
@@ -66,6 +68,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     """
     _open_closed_streams()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what a command started ends with it
     try:
         status = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
