@@ -12,8 +12,8 @@ import tensorflow as tf
 from tests.equivalence.small import X, Y
 from tfdistedu.errors import BadInput
 from tfdistedu.step.dropout import ReplicaDropout, ReplicaSeedGenerator
-from tfdistedu.step.guards import ReplicaWarning, check_layers
 from tfdistedu.step.optimizer import SGD
+from tfdistedu.step.parts import ReplicaWarning, check_layers
 
 
 def masks(strategy, layer, steps=2, graph=False, shape=(4, 64)):

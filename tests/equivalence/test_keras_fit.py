@@ -12,8 +12,8 @@ import tensorflow as tf
 from tests.equivalence.small import TOLERANCE, X, Y, assert_same, check_copies_equal, mlp, numbers
 from tfdistedu.data.batches import batched_dataset, replica_batch_sizes
 from tfdistedu.errors import BadInput
-from tfdistedu.step.guards import ReplicaWarning
 from tfdistedu.step.optimizer import SGD, Adam
+from tfdistedu.step.parts import ReplicaWarning
 from tfdistedu.step.precision import LossScale
 from tfdistedu.synchronous.keras_fit import check_batches, compile_model, fit
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
+from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
 
 if TYPE_CHECKING:
     from tfdistedu.bench.matrix import Cell
@@ -61,7 +61,7 @@ def matrix(
 
         cells = run_matrix(on_cell=show)
     if write:
-        Path(write).write_text(_page(write, cells), encoding="utf-8")
+        write_text(_page(write, cells), write)
     write_json({"versions": versions(), "cells": [cell._asdict() for cell in cells]}, json)
     if json != "-":
         _print_table(as_rows(cells), reasons_for(cells))

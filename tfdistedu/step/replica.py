@@ -21,16 +21,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import (
-    check_batch,
-    check_copies,
-    check_cross_replica_context,
-    check_distributed,
-    check_metrics,
-    check_model,
-    check_optimizer,
-)
+from tfdistedu.step.guards import check_cross_replica_context, check_distributed
 from tfdistedu.step.loss import loss_share, zero_without_examples
+from tfdistedu.step.parts import check_copies, check_parts
 
 tf = import_tensorflow()
 SUM = tf.distribute.ReduceOp.SUM
@@ -74,7 +67,7 @@ def make_train_step(
         batch before the update, a scalar tensor.
 
     Raises:
-        BadInput: Something was made outside the scope, or means something else on replicas (see `guards`).
+        BadInput: Something was made outside the scope, or means something else on replicas (see `parts`).
 
     Example:
         >>> strategy = tf.distribute.get_strategy()
@@ -112,21 +105,6 @@ def make_train_step(
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step, model)
 
 
-def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, metrics: Sequence[Any] = ()) -> None:
-    """Refuse a model, optimizer or metric that this strategy cannot train, before anything is traced.
-
-    Args:
-        strategy: The strategy that is to run the step.
-        model: A Keras model.
-        optimizer: A Keras optimizer; its variables are made here if need be.
-        metrics: Keras metrics.
-
-    """
-    check_model(strategy, model)
-    check_optimizer(strategy, optimizer, model.trainable_variables)
-    check_metrics(strategy, metrics)
-
-
 def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., Any], batch: Any) -> Any:
     """Call a function on each replica with its part of a batch, whose size the graph must not know.
 
@@ -145,8 +123,8 @@ def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., An
 
     """
 
-    def without_size(tensor: tf.Tensor) -> tf.Tensor:
-        if tf.executing_eagerly() or not tensor.shape.rank:
+    def without_size(tensor: tf.Tensor | None) -> tf.Tensor | None:
+        if tensor is None or tf.executing_eagerly() or not tensor.shape.rank:
             return tensor
         return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=[None, *tensor.shape[1:]])
 
@@ -172,7 +150,6 @@ def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any], model:
 
     def checked_step(batch: Any) -> Any:
         check_cross_replica_context("a training step")
-        check_batch(batch)
         check_distributed(strategy, batch)
         result = step(batch)
         while unseen:
