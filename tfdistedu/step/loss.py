@@ -156,8 +156,8 @@ def _values(loss: Any, y: Any, predictions: Any) -> tf.Tensor:
         _check_one_replica(loss)
     if getattr(values, "_keras_mask", None) is not None:
         raise BadInput(
-            f"loss {loss!r} leaves examples out by a Keras mask (ignore_class?) and takes the mean over the others. Leave "
-            "that out, and give those examples sample_weight 0; the mean is then over all."
+            f"loss {loss!r} leaves examples out by a Keras mask (ignore_class?) and takes the mean over the others. "
+            "Leave that out, and give those examples sample_weight 0; the mean is then over all."
         )
     return _widened(tf.convert_to_tensor(values))
 
