@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfdistedu import devices
 from tfdistedu.data.batches import on_replicas
-from tfdistedu.devices import mirrored_strategy, virtual_cpus
 from tfdistedu.errors import BadInput
 from tfdistedu.models import digits_mlp
 from tfdistedu.quiet import import_tensorflow
@@ -79,8 +79,7 @@ def measure(replicas: Sequence[int] = (1, 2, 4), batch: int = 256, rounds: int =
             f"measure: replicas must begin with 1 (others are compared with it), batch and rounds must be at least 1; "
             f"not {list(replicas)}, {batch}, {rounds}."
         )
-    if len(tf.config.list_physical_devices("GPU")) < max(replicas):
-        virtual_cpus(max(replicas))
+    devices.replicas(max(replicas))  # splits the CPU for the largest, where there are not so many GPUs
     settings = [(scaling, n, batch if scaling == "strong" else n * batch) for scaling in SCALINGS for n in replicas]
     calls = {setting: _step(*setting[1:]) for setting in settings}
     seconds: dict[tuple, list[float]] = {setting: [] for setting in settings}
@@ -115,7 +114,7 @@ def as_settings(seconds: dict[tuple[str, int, int], float]) -> list[Setting]:
 
 
 def _step(n_replicas: int, global_batch: int) -> Callable[[], float]:
-    strategy = mirrored_strategy(n_replicas) if n_replicas > 1 else tf.distribute.get_strategy()
+    strategy = devices.mirrored_strategy(n_replicas) if n_replicas > 1 else tf.distribute.get_strategy()
     with strategy.scope():
         model, optimizer = digits_mlp(), SGD(0.01, momentum=0.9)
     step = make_train_step(strategy, model, optimizer, "mse")  # against ten numbers: what is learned does not matter
