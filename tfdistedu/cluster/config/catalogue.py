@@ -34,7 +34,7 @@ TEXT_KINDS = (
         "json-unquoted",
         "error",
         "The shell took the double quotes away",
-        'In `export TF_CONFIG={"cluster": ...}` the shell eats the quotes. Single quotes around the whole protect them.',
+        'In `export TF_CONFIG={"cluster": ...}` the shell eats them. Single quotes around the whole protect them.',
         GOOD.replace('"', ""),
         GOOD,
     ),

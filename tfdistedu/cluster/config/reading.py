@@ -91,7 +91,7 @@ def _too_deep() -> Finding:
 
 def _deeper_than(levels: int, data: object) -> bool:
     """Look at one level after the other: Python's stack is not as deep as a text can be."""
-    level = [data]
+    level = [data] if isinstance(data, dict | list) else []
     for _ in range(levels):
         lists = [list(value.values()) if isinstance(value, dict) else value for value in level if value]
         level = [inner for values in lists for inner in values if isinstance(inner, dict | list)]
