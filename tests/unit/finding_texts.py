@@ -292,7 +292,7 @@ CASES = [
         '{"cluster": {"worker": ["a:2222", "b:2222"], "evaluator": ["e:2222", "f:2222"]}, "task": {"type": "worker", "index": 0}}',
         None,
         [
-            "error evaluator-many | cluster.evaluator | there are 2 evaluators, and a cluster has at most one | Keep the first; list the others as workers.",
+            'error evaluator-many | cluster.evaluator | there are 2 evaluators, and a cluster has at most one | Leave them out of "cluster".',
             'warning evaluator-in-cluster | cluster.evaluator | an evaluator is listed: it takes no part in the training; TensorFlow 2 starts it beside the cluster | Leave it out of "cluster"; in its own process set the task type "evaluator" and the same cluster.',
         ],
     ),
@@ -567,7 +567,7 @@ CASES = [
         '{"cluster": {"worker": {}}, "task": {"type": "worker", "index": 0}}',
         None,
         [
-            "warning job-empty | cluster.worker | the job has no tasks | Leave the job out, or list its addresses.",
+            "error job-empty | cluster.worker | the job has no tasks, and no other job has any | Leave the job out, or list its addresses.",
         ],
     ),
     (
@@ -645,7 +645,7 @@ CASES = [
         '{"cluster": {"worker": ["a:2222", "::1"]}, "task": {"type": "worker", "index": 0}}',
         None,
         [
-            'error address-ipv6-brackets | cluster.worker[1] | "::1" is an IPv6 address without brackets, so nobody knows where the port begins | Write "[:]:1".',
+            'error address-ipv6-brackets | cluster.worker[1] | "::1" is an IPv6 address without brackets, so nobody knows where the port begins | Write "[::1]:2222".',
         ],
     ),
     (

@@ -96,7 +96,9 @@ def check(address: object, where: str) -> list[Finding]:
     host, brackets, port = _parts(address)
     if host is None:
         message = f"{shown(address)} is an IPv6 address without brackets, so nobody knows where the port begins"
-        guess = f"[{address.rpartition(':')[0]}]:{port}" if port.isdecimal() and port.isascii() else f"[{address}]:2222"
+        head = address.rpartition(":")[0]
+        likely = re.fullmatch(r"\d{4,5}", port, re.ASCII) and _ip(head)  # the last part may be either; 2222 is a port
+        guess = f"[{head}]:{port}" if likely else f"[{address}]:2222"
         return [Finding("address-ipv6-brackets", where, message, f"Write {shown(guess)}.")]
     return [*_check_port(address, port, where), *_check_host(host, brackets, where)]
 

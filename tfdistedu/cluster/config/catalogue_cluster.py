@@ -72,9 +72,9 @@ CLUSTER_KINDS = (
     ),
     Kind(
         "job-empty",
-        "warning",
+        "depends",
         "A job without tasks",
-        "It changes nothing, and someone meant something by it.",
+        "It changes nothing, and someone meant something by it. An error if no job of the cluster has a task.",
         text('"worker": ["a:2222", "b:2222"], "ps": []'),
         GOOD,
     ),

@@ -128,13 +128,14 @@ def _check_cluster(data: dict, found: list[Finding], misspelt: set[str]) -> tupl
             code = "job-master" if job.lower() == "master" else "job-unknown"
             there = f' There is a "{guess}" too: keep one.' if guess in cluster else ""
             found.append(Finding(code, where, message, did_you_mean(job) + there))
-        tasks += _check_job(job, addresses, where, found)
+        tasks += _check_job(job, addresses, where, found, alone=not any(cluster.values()))
     right = not any(finding.is_error for finding in found[before:])
     order = {job: place for place, job in enumerate(JOBS)}
     return sorted(tasks, key=lambda task: (order.get(task.job, 9), task.index)), right
 
 
-def _check_job(job: str, addresses: object, where: str, found: list[Finding]) -> list[Task]:
+def _check_job(job: str, addresses: object, where: str, found: list[Finding], alone: bool) -> list[Task]:
+    """Return a job's tasks; `alone`: no job of this cluster has any."""
     if not isinstance(addresses, list | dict):
         message = f"{shown(addresses)} is no list of addresses"
         text = addresses if isinstance(addresses, str) and addresses else "a:2222"
@@ -142,8 +143,8 @@ def _check_job(job: str, addresses: object, where: str, found: list[Finding]) ->
         found.append(Finding("job-not-a-list", where, message, f"Write {shown(split_up, 200)}."))
         return []
     if not addresses:
-        message = "the job has no tasks"
-        found.append(Finding("job-empty", where, message, "Leave the job out, or list its addresses.", is_error=False))
+        message = "the job has no tasks" + (", and no other job has any" if alone else "")
+        found.append(Finding("job-empty", where, message, "Leave the job out, or list its addresses.", is_error=alone))
     tasks: list[Task] = []
     seen: set[int] = set()
     keyed = addresses.items() if isinstance(addresses, dict) else enumerate(addresses)

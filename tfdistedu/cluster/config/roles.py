@@ -43,7 +43,8 @@ def check_roles(tasks: list[Task], me: tuple[str, int] | None, strategy: str | N
     for job, there in (("chief", chiefs), ("evaluator", evaluators)):
         if len(there) > 1:
             what = f"there are {len(there)} {job}s, and a cluster has at most one"
-            error(f"{job}-many", f"cluster.{job}", what, "Keep the first; list the others as workers.")
+            remedy = "Keep the first; list the others as workers." if job == "chief" else 'Leave them out of "cluster".'
+            error(f"{job}-many", f"cluster.{job}", what, remedy)
     if evaluators and tasks != evaluators:
         if needs_servers:
             why = "the coordinator would connect to it and wait for ever, for an evaluator runs no server"
