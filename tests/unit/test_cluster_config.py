@@ -230,6 +230,7 @@ PASSES_AND_CANNOT_WORK = {
     "json-wrapped-in-quotes": "read as no cluster: each worker trains alone",
     "json-broken": "fifty levels of brackets, read as no cluster",
     "json-not-an-object": "read as no cluster: each worker trains alone",
+    "task-index-not-in-job": "TensorFlow counts the tasks of a sparse job, and does not look whether this one is there",
     "task-index-negative": "the strategy fails or hangs later",
     "task-index-wrong": "int() makes the same task of two processes",
     "job-index-wrong": "int() takes signs, spaces and other scripts' digits, others that read it do not",
@@ -250,10 +251,7 @@ PASSES_AND_CANNOT_WORK = {
     "worker-missing": "nobody computes",
     "ps-with-multi-worker": "the ps cannot build the strategy, the others wait for it",
     "job-has-gaps": "a strategy numbers tasks without gaps",
-    "task-type-missing": "no strategy for several machines can be built without",
-    "task-missing": "no strategy for several machines can be built without",
     "ps-missing": "the strategy refuses it",
-    "task-type-unknown": "passed over where there is no cluster",
 }
 
 

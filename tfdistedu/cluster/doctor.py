@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from tfdistedu.cluster import machine as machines
 from tfdistedu.cluster.config import ClusterConfig, Finding, parse
 from tfdistedu.cluster.config.addresses import split
-from tfdistedu.cluster.probe import Edge, is_here, listener, own_port, probe
+from tfdistedu.cluster.probe import Edge, is_here, listener, own_port, probe, within
 from tfdistedu.cluster.symptoms import SYMPTOM
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import is_awake, who_woke_tensorflow
@@ -134,7 +134,7 @@ def examine(
             _strategy(report, strategy)
             _surroundings(report)
         if dial:
-            _own_task(report)
+            _own_task(report, deadline)
             others = () if report.config.me and report.config.me[0] == "evaluator" else report.config.others
             report.edges = probe(others, deadline)
             for edge in report.edges:
@@ -203,12 +203,12 @@ def _surroundings(report: Report) -> None:
         report.add("memory-short", "memory", message, "End other programs, or start fewer tasks here.")
 
 
-def _own_task(report: Report) -> None:
+def _own_task(report: Report, deadline: float) -> None:
     config = report.config
     if config.address is None:
         return
     host, port = split(config.address)
-    here = is_here(host)
+    here = within(deadline, is_here, host)
     if here is None:
         message = f"this machine does not know its own name {host!r}"
         report.add("host-not-found", config.name, message, "Correct it, or write the IP address.")

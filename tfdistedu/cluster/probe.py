@@ -16,7 +16,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,6 +147,25 @@ def own_port(port: int) -> tuple[bool, str]:
                 continue  # no IPv6 on this machine
             return False, (error.strerror or str(error)).lower()
     return True, ""
+
+
+def within(seconds: float, function: Callable, *arguments: object) -> object:
+    """Call a function, and wait for it no longer than this; a look-up of a name cannot be interrupted.
+
+    Args:
+        seconds: How long.
+        function: What to call, in a thread that is left behind if it is late.
+        *arguments: Its arguments.
+
+    Returns:
+        What it gave, or `None` if it was late.
+
+    """
+    given: list[object] = []
+    thread = threading.Thread(target=lambda: given.append(function(*arguments)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return given[0] if given else None
 
 
 def is_here(host: str) -> bool | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections import Counter
 
 from tfdistedu.cluster.config.findings import Finding, shown
@@ -184,7 +185,9 @@ def _python(text: str) -> str | None:
     if len(text) > _MOST_REPAIRED or "{" not in text:
         return None
     try:
-        value = ast.literal_eval(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the compiler's opinion of backslashes in somebody's text
+            value = ast.literal_eval(text)
         return json.dumps(value) if isinstance(value, dict) else None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
