@@ -207,8 +207,8 @@ def test_a_task_at_which_nobody_listens_is_named():
     port, other = free_port(), free_port()
     assert said(examine(two(port, f"localhost:{other}", "localhost"), machine=SOUND)) == [
         f"error task-not-answering | worker:1 | worker:1 at localhost:{other} is not there: the host answers, and "
-        "nobody listens at the port (connection refused) | Start it; or its TF_CONFIG has another port. To look at the text "
-        "alone: --no-probe."
+        "nobody listens at the port (connection refused) | Start it; or its TF_CONFIG has another port. To look at the "
+        "text alone: --no-probe."
     ]
 
 

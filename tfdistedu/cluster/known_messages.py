@@ -50,7 +50,7 @@ MESSAGES: tuple[Message, ...] = (
     ),
     Message(
         "peer-left",
-        ("stopped sending heartbeats", "Socket closed"),
+        ("stopped sending heartbeats", "Socket closed", "Connection reset by peer"),
         "Another task has ended",
         "It crashed, was killed or paused, or simply finished before the others. The task that reports this is not the "
         "one that failed.",

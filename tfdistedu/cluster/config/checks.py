@@ -59,7 +59,9 @@ def parse(text: str, strategy: str | None = None) -> Parsed:
         return Parsed(None, tuple(found))
     misspelt = _check_keys(data, found)
     tasks, jobs_are_right = _check_cluster(data, found, misspelt)
-    me = check_task(data, found, misspelt, tasks if jobs_are_right else None, strategy)
+    # Which tasks there are is known also where an address is wrong.
+    counted = not any(f.is_error and f.code.startswith(("job-", "cluster-", "key-")) for f in found)
+    me = check_task(data, found, misspelt, tasks if counted else None, strategy)
     if jobs_are_right:
         _check_together(tasks, found)
         found += check_roles(tasks, me, strategy)
