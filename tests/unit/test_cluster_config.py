@@ -312,3 +312,47 @@ def test_reading_and_checking_wants_no_tensorflow_and_little_time():
     assert parse(given).config.name == "worker:2999"
     # 3,000 tasks take 0.05 s here; anything quadratic takes many seconds.
     assert os.times().user - before < 2.0
+
+
+def test_what_is_said_of_addresses_is_what_tensorflows_server_does(fresh_processes):
+    """IPv6 in brackets works; the port counts for all interfaces, so two loopback addresses cannot share one."""
+    code = """
+import tensorflow as tf
+from tests.unit.test_doctor import free_port
+def start(address):
+    try:
+        tf.distribute.Server({"worker": [address]}, job_name="worker", task_index=0)
+        print("started")
+    except Exception as error:
+        print(str(error).split(" \\"")[0])
+port = free_port()
+start(f"127.0.0.1:{port}")
+start(f"127.0.0.2:{port}")
+start(f"[::1]:{free_port()}")
+start(f"http://localhost:{port}")
+start("localhost")
+"""
+    finished = fresh_processes.run(code, timeout=60)
+    assert finished.stdout.splitlines() == [
+        "started",
+        "Could not start gRPC server",
+        "started",
+        "Could not interpret",
+        "Could not parse port for local server from",
+    ], finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        (text('"ps_hosts": ["p:1"], "worker_hosts": ["a:1"]'), "job-unknown", 'Did you mean "ps"?'),
+        (text('"worker": ["a:1"], "ps": ["p:1"]', '"type": "chief", "index": 0'), "task-type-not-in-cluster", "no such job"),
+        (text(WORKERS, '"type": "worker", "index": 2'), "task-index-not-in-job", "Count from 0"),
+        (text(f'"chief": ["c:1"], {WORKERS}', '"type": "worker", "index": 2'), "task-index-counts-the-chief", "start at 0"),
+        ("{'cluster': {'worker': ['a:1']}}", "json-single-quotes", '{"cluster": {"worker": ["a:1"]}}'),
+        (text('"worker": ["a:1", "a:1"]'), "address-twice", "two processes cannot listen at one port"),
+    ],
+)  # fmt: skip
+def test_what_people_reported_gets_its_code_and_a_remedy(given, code, words):
+    first = next(finding for finding in parse(given).errors if finding.code == code)
+    assert words in f"{first.message} {first.remedy}"
