@@ -155,7 +155,7 @@ def test_little_memory_is_counted_for_the_tasks_of_this_machine_only():
 
 
 def test_a_proxy_is_a_warning_unless_all_hosts_are_spared(monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("http_proxy", "http://me:secret@proxy:3128")
     assert said(examine(two(), dial=False, machine=SOUND)) == [
         "warning proxy-set | http_proxy | it is set, so gRPC would dial a, b through http://proxy:3128"
         " | Unset it for the tasks, or add the hosts: no_proxy=a,b"
@@ -463,6 +463,16 @@ def test_the_page_for_people_names_everything(run):
     assert sound[-1] == "Nothing is wrong."
     alone = run("--tf-config", "{}").stdout
     assert "TF_CONFIG    names no cluster" in alone
+
+
+def test_bytes_that_are_no_text_and_escapes_are_shown_and_break_nothing(run):
+    """Such bytes come from a wrong code page; Python hands them on as half characters, which no terminal can show."""
+    config = '{"cluster": {"wörker\udcff\x1b[31m": ["a"]}}'
+    done = run("--no-probe", environment={"TF_CONFIG": config, "OMP_NUM_THREADS": "\udcff"})
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "OMP_NUM_THREADS=\\udcff" in done.stdout
+    assert "[job-unknown]" in done.stdout
+    assert "\x1b" not in done.stdout
 
 
 def test_the_command_wakes_no_tensorflow_and_answers_at_once(fresh_python):

@@ -67,6 +67,7 @@ def _print(report: Report) -> None:
     m = report.machine
 
     def line(label: str, value: str) -> None:
+        value = value.encode("utf-8", "backslashreplace").decode()  # a variable may hold bytes that are no text
         out.print(Text.assemble((f"{label:<13}", "bold"), value), soft_wrap=True)
 
     line("Python", f"{m['python']} on {m['platform']}")

@@ -192,7 +192,9 @@ def _surroundings(report: Report) -> None:
     spared = next((os.environ[name] for name in _SPARED if os.environ.get(name)), "").split(",")
     caught = [host for host in hosts if not any(end.strip() and host.endswith(end.strip()) for end in spared)]
     if proxy and caught:
-        message = f"it is set, so gRPC would dial {', '.join(caught[:5])} through {os.environ[proxy]}"
+        message = (
+            f"it is set, so gRPC would dial {', '.join(caught[:5])} through {_without_password(os.environ[proxy])}"
+        )
         remedy = f"Unset it for the tasks, or add the hosts: no_proxy={','.join(caught[:5])}"
         report.add("proxy-set", proxy, message, remedy)
     own = report.config.address and split(report.config.address).place[0]
@@ -201,6 +203,12 @@ def _surroundings(report: Report) -> None:
     if free is not None and free < _GB_PER_TASK * n_here:
         message = f"{free:g} GB are free, and {n_here} tasks on this machine need about {_GB_PER_TASK * n_here:.1f} GB"
         report.add("memory-short", "memory", message, "End other programs, or start fewer tasks here.")
+
+
+def _without_password(address: str) -> str:
+    """Return a proxy's address without the user that may stand in it; reports are shown to others."""
+    scheme, found, rest = address.rpartition("://")
+    return scheme + found + rest.rpartition("@")[2]
 
 
 def _own_task(report: Report, deadline: float) -> None:
