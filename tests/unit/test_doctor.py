@@ -467,7 +467,7 @@ def test_the_page_for_people_names_everything(run):
 
 def test_bytes_that_are_no_text_and_escapes_are_shown_and_break_nothing(run):
     """Such bytes come from a wrong code page; Python hands them on as half characters, which no terminal can show."""
-    config = '{"cluster": {"wörker\udcff\x1b[31m": ["a"]}}'
+    config = '{"cluster": {"wörker\udcff\\u001b[31m": ["a"]}}'
     done = run("--no-probe", environment={"TF_CONFIG": config, "OMP_NUM_THREADS": "\udcff"})
     assert (done.returncode, done.stderr) == (1, "")
     assert "OMP_NUM_THREADS=\\udcff" in done.stdout
