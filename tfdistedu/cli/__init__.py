@@ -72,3 +72,11 @@ def main(arguments: list[str] | None = None) -> None:
     if status == 130:  # typer gives this for Ctrl-C, without a word
         print("tfdistedu: interrupted", file=sys.stderr)
     raise SystemExit(status or 0)
+
+
+# Commands of the collectives: pictures and prices.
+from tfdistedu.cli import simulate as _simulate  # noqa: E402
+from tfdistedu.cli.draw import draw as _draw  # noqa: E402
+
+app.command("draw")(_draw)
+app.add_typer(_simulate.app, name="simulate")

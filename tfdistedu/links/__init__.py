@@ -1,0 +1,17 @@
+"""How do ranks talk? Links: the same two pairs of verbs, whatever carries the bytes.
+
+For programs that a person writes:       `send(array, dst)` and `recv(src)`
+For executors that run a plan:           `give(step)` and `take(message) -> array`
+
+    program of rank 0  --send-->  link  --recv-->  program of rank 1
+
+`memory` runs all ranks in one process, in orders that it draws, and sees a deadlock at once: the link to learn and to
+test with. `steps` runs one rank's plan on any link.
+
+Costs: imports NumPy only. Leaves out: who is rank 0 and where the others are; that is a cluster's business.
+"""
+
+from tfdistedu.links.memory import Deadlock, MemoryLink, RankFailed, Run, run_ranks, try_orders
+from tfdistedu.links.steps import run_steps
+
+__all__ = ["Deadlock", "MemoryLink", "RankFailed", "Run", "run_ranks", "run_steps", "try_orders"]
