@@ -1,4 +1,4 @@
-"""Watch one rank of a ring: python watch_ring.py RANKS NUMBERS [RANK]. One line for each chunk that it sends or gets."""
+"""Watch a ring: python watch_ring.py RANKS NUMBERS [RANK]. One line for each chunk that a rank sends or gets."""
 
 import sys
 

@@ -80,3 +80,8 @@ from tfdistedu.cli.draw import draw as _draw  # noqa: E402
 
 app.command("draw")(_draw)
 app.add_typer(_simulate.app, name="simulate")
+
+# Lessons and their exercises.
+from tfdistedu.cli import learn as _learn  # noqa: E402
+
+app.add_typer(_learn.app, name="learn")

@@ -13,6 +13,7 @@ Costs: nothing beside pytest. Leaves out: fixtures, parameters, assertion rewrit
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,7 @@ class _Course:
         self.tests: dict[Path, Tests] = {}
         self.failed: dict[str, Failure] = {}
         self.passed: dict[str, set[str]] = {}
+        self.notes: list[str] = []
         self.waiting = 0
         folders = [folder for arg in config.args for folder in _lesson_folders(Path(arg.split("::")[0]))]
         for folder in dict.fromkeys(folders):
@@ -72,7 +74,8 @@ class LessonFile(pytest.Module):
         lesson = load_lesson(self.path.parent)
         tests = course.tests[lesson.folder] = Tests(lesson)
         for name, (asked, _) in tests.all().items():
-            yield ExerciseTest.from_parent(self, name=name, exercise=lesson.exercise(asked))
+            if self.config.getoption("exercise") in (None, asked):
+                yield ExerciseTest.from_parent(self, name=name, exercise=lesson.exercise(asked))
 
 
 class ExerciseTest(pytest.Item):
@@ -89,6 +92,9 @@ class ExerciseTest(pytest.Item):
         tests = course.tests[self.path.parent]
         subject = course.subject(tests.lesson)
         failure = tests.run(self.exercise, self.name, subject, hard=True)
+        if isinstance(failure, str):
+            course.notes.append(failure)
+            failure = None
         if failure is None:
             course.passed.setdefault(self.exercise.id, set()).add(self.name)
             return
@@ -111,6 +117,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the two options."""
     group = parser.getgroup("tfdistedu")
     group.addoption("--subject", default="exercise", help="what to test: exercise, stub, reference or a file")
+    group.addoption("--exercise", default=None, metavar="NAME", help="only this exercise of the lesson")
+    group.addoption("--report", default=None, metavar="FILE", help="write what failed as JSON")
     group.addoption("--all-tests", action="store_true", help="go on after an exercise's first failure")
 
 
@@ -152,19 +160,24 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
 def pytest_terminal_summary(terminalreporter: object, config: pytest.Config) -> None:
     """Write down what was passed, and say what waits."""
     course = config.stash[_COURSE]
+    passed = []
     for folder, tests in course.tests.items():
-        subject = course.subjects[folder]
-        if not subject.is_exercise:
-            continue
         progress = Progress(folder.parent)
         for exercise in tests.lesson.exercises:
-            whole = set(tests.of(exercise)) == course.passed.get(exercise.id, set())
-            if whole:
+            if set(tests.of(exercise)) != course.passed.get(exercise.id, set()):
+                continue
+            passed.append(exercise.id)
+            if course.subjects[folder].is_exercise:
                 progress.passed(tests.lesson, exercise)
                 terminalreporter.write_line(f"passed: {exercise.id}")
+    for note in course.notes:
+        terminalreporter.write_line(note)
     if course.waiting:
         plural = "test waits" if course.waiting == 1 else "tests wait"
         terminalreporter.write_line(f"{course.waiting} later {plural} for these (--all-tests runs them).")
+    if config.getoption("report"):
+        report = {"passed": passed, "failures": [failure.as_json() for failure in course.failed.values()]}
+        Path(config.getoption("report")).write_text(json.dumps(report), encoding="utf-8")
 
 
 def _lesson_folders(path: Path) -> list[Path]:

@@ -77,7 +77,7 @@ class Tests:
 
     def run(
         self, exercise: Exercise, test: str, subject: Subject | Callable[..., Any], hard: bool = False
-    ) -> Failure | None:
+    ) -> Failure | str | None:
         """Run one test.
 
         Args:
@@ -87,19 +87,18 @@ class Tests:
             hard: Whether a call that cannot be interrupted ends the process.
 
         Returns:
-            Why it failed, or `None`.
+            Why it failed, or what it has to say when it passes: a text or `None`.
 
         """
         file = _file_of(subject)
         try:
             with deadline(exercise.deadline, file, hard):
                 function = subject.function(exercise) if isinstance(subject, Subject) else subject
-                self.of(exercise)[test](function)
+                return self.of(exercise)[test](function)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             return _failure(exercise, test, error, file)
-        return None
 
     def check(self, exercise: Exercise, subject: Subject | Callable[..., Any], everything: bool = False):
         """Run the tests of an exercise, and find the mistake's name.
@@ -116,7 +115,7 @@ class Tests:
         failures = []
         for test in self.of(exercise):
             failure = self.run(exercise, test, subject)
-            if failure:
+            if isinstance(failure, Failure):
                 failures.append(failure if failures else self.named(exercise, failure, subject))
                 if not everything:
                     break
