@@ -6,6 +6,15 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
 
+# An interpreter that was asked for, and is not the one that made the environment, makes it again.
+ifneq ($(origin PYTHON),file)
+ifneq ($(wildcard $(READY)),)
+ifneq ($(shell $(PYTHON) -V),$(shell $(BIN)/python -V))
+$(shell rm -f $(READY))
+endif
+endif
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test lint docs wheel lessons record traps-latest matrix clean
 
@@ -26,11 +35,12 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "This needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % v)'
 	@echo "Setting up $(VENV): about 0.7 GB to download, 2.5 GB on disk. This happens once."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,docs]'
+	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[test,docs]'
 	@touch $(READY)
 
 demo: $(READY)
-	@$(BIN)/tfdistedu demo
+	@mkdir -p out
+	@$(BIN)/tfdistedu demo --svg out/demo.svg
 
 test: $(READY)
 	$(BIN)/python -m pytest
@@ -42,7 +52,7 @@ lint: $(READY)
 	$(BIN)/python -m pytest -q tests/unit/test_import_arrows.py
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: $(READY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
@@ -52,6 +62,10 @@ lessons: $(READY)
 
 record: $(READY)
 	$(BIN)/python -m tfdistedu.course.record --timed
+
+# Compares versions first, and installs nothing when the newest are here already (FORCE=1: all the same).
+traps-latest: $(READY)
+	@$(BIN)/python -m tests.traps.latest $(if $(FORCE),--force)
 
 matrix: $(READY)
 	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md

@@ -37,7 +37,7 @@ def digits_mlp(hidden: int = 64, l2: float = 0.0, seed: int = 0) -> keras.Model:
 
 def digits_convnet(
     seed: int = 0, batch_norm: keras.layers.Layer | None = None, dropout: keras.layers.Layer | None = None
-):
+) -> keras.Model:
     """Build a convolutional network for the digits, with room for the layers that surprise under a strategy.
 
     Args:

@@ -1,1 +1,1 @@
-"""The same work done in several ways, to compare."""
+"""The same work done in several ways, as tables and JSON."""

@@ -14,7 +14,8 @@ Its faults, each of which a test in tests/traps shows:
    Keras loss object with its default reduction escapes: it divides by n on its own when it is called in a replica.
 3. An epoch's loss is a mean over batches, not over examples: a short last batch weighs as much as a full one.
 4. Once the dataset *is* distributed (the usual repair of 1), batches that do not divide evenly train wrong: the update
-   is a mean of the replicas' means. A replica without examples adds NaN when the loss is a plain mean.
+   is a mean of the replicas' means. Of a replica without examples a plain mean is NaN, and a loss object gives an
+   empty list, with which the reduction fails.
 5. As printed, with Adam that is not built in the scope, it does not survive its first step. Here it is built.
 
 Cost: n times the work of one device. Left out: everything that would make it right.

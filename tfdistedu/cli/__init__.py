@@ -44,9 +44,13 @@ def _top(
 
 
 # One line a command; its file imports nothing heavy at its top.
-from tfdistedu.cli import demo  # noqa: E402
+from tfdistedu.cli import bench, demo, draw, recipe, simulate  # noqa: E402
 
 app.command()(demo.demo)
+app.add_typer(recipe.app, name="recipe")
+app.command()(draw.draw)
+app.add_typer(simulate.app, name="simulate")
+app.add_typer(bench.app, name="bench")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -71,7 +71,7 @@ def _print(result: Result) -> None:
     out.print(table)
     out.print()
     if not result.failures:
-        out.print(f"The same: all, within {bench.TOLERANCE:.0e} (float32 rounding), hold one device's weights.")
+        out.print(f"The same: within {bench.TOLERANCE:.0e} (float32 rounding) they all hold one device's weights.")
     for row, reason in result.counterexamples:
         out.print(f"Not the same: {row.way}. {reason[0].upper()}{reason[1:]}.")
     out.print(
@@ -97,7 +97,7 @@ def _draw(result: Result, file: str) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for index, (way, losses) in enumerate(result.losses.items()):
         wrong = any(row.way == way for row, _ in result.counterexamples)
-        width = 1.8 if wrong else 7.0 - 2.2 * index
+        width = 1.8 if wrong else max(1.2, 7.0 - 2.2 * index)
         axes.plot(range(1, len(losses) + 1), losses, label=way, linewidth=width, linestyle="--" if wrong else "-")
     axes.set(
         xlabel="epoch", ylabel="mean training loss", title="The same network, trained in several ways", yscale="log"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
 from tfdistedu.errors import BadInput
+
+if TYPE_CHECKING:
+    from tfdistedu.collectives.draw import Picture
+    from tfdistedu.collectives.schedule import Schedule
 
 _MOST_RANKS = 256
 
@@ -39,7 +44,7 @@ def draw(
         _print(shown)
 
 
-def _schedule(algorithm: str, ranks: int, root: int):
+def _schedule(algorithm: str, ranks: int, root: int) -> tuple[Schedule, str]:
     """Return the schedule and its goal."""
     from tfdistedu.collectives.algorithms import find
     from tfdistedu.collectives.draw import MAX_RANKS
@@ -58,7 +63,8 @@ def _list(asked: bool) -> None:
     """Print the names of all algorithms, by what they are for."""
     if not asked:
         return
-    from tfdistedu.collectives.algorithms import ALGORITHMS, GOALS
+    from tfdistedu.collectives.algorithms import ALGORITHMS
+    from tfdistedu.collectives.schedule import GOALS
 
     for goal in GOALS:
         print(f"{goal}: " + ", ".join(name for name, function in ALGORITHMS.items() if function.goal == goal))
@@ -74,7 +80,7 @@ def _write(text: str, file: str) -> None:
         print(f"wrote {file}", file=sys.stderr)
 
 
-def _print(shown) -> None:
+def _print(shown: Picture) -> None:
     """Print the picture, in colour where the terminal has it."""
     from rich.text import Text
 

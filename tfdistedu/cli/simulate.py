@@ -39,7 +39,7 @@ def allreduce(
     _check_plot(plot)
     charges = _link(link, latency, bandwidth, reduce_speed)
     result = predict(_ranks(ranks), _bytes(size), charges, _algorithms(algorithms))
-    result["link"]["name"] = link
+    result["link"] = {"name": _link_name(link), **result["link"]}
     write_json(result, json)
     if plot is not None:
         _plot(result, plot)
@@ -130,6 +130,19 @@ def _bytes(text: str) -> float:
 
 def _link(name: str, latency: float | None, bandwidth: float | None, reduce_speed: float | None) -> Any:
     """Return the preset of this name, with the caller's own numbers put in."""
+    from tfdistedu.collectives.cost import PRESETS
+
+    preset = PRESETS[_link_name(name)]
+    given = {"latency": latency, "bandwidth": bandwidth, "reduce_speed": reduce_speed}
+    for what, value in given.items():
+        least = value is not None and (value >= 0 if what == "latency" else value > 0)
+        if value is not None and not (least and math.isfinite(value)):
+            raise BadInput(f"--{what.replace('_', '-')} {value:g}: it must be a finite number above zero.")
+    return preset._replace(**{what: value for what, value in given.items() if value is not None})
+
+
+def _link_name(name: str) -> str:
+    """Return a preset's name as it is written in the table, or say that there is none."""
     import difflib
 
     from tfdistedu.collectives.cost import PRESETS
@@ -139,12 +152,7 @@ def _link(name: str, latency: float | None, bandwidth: float | None, reduce_spee
         near = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f" Did you mean {known[near[0]]}?" if near else ""
         raise BadInput(f"there is no link {name!r}.{hint} There are: {', '.join(PRESETS)}.")
-    given = {"latency": latency, "bandwidth": bandwidth, "reduce_speed": reduce_speed}
-    for what, value in given.items():
-        least = value is not None and (value >= 0 if what == "latency" else value > 0)
-        if value is not None and not (least and math.isfinite(value)):
-            raise BadInput(f"--{what.replace('_', '-')} {value:g}: it must be a finite number above zero.")
-    return PRESETS[known[name.lower()]]._replace(**{what: value for what, value in given.items() if value is not None})
+    return known[name.lower()]
 
 
 def _algorithms(text: str) -> list[str]:

@@ -28,8 +28,8 @@ after every addition, about three times the time of one.
 
 Leaves out: products, and compensated (Kahan) sums.
 
-Source: IEEE 754-2019, section 9.6 (minimum and maximum); S. Warren, "Hacker's Delight", 2nd edition, section 2-13
-(overflow of an addition).
+Source: IEEE 754-2019, section 9.6 (minimum and maximum); H. S. Warren, "Hacker's Delight", chapter 2 (how to see
+that an addition overflowed).
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ def lines(picture: Picture, width: int = 100) -> list[Line]:
         >>> from tfdistedu.collectives.draw import picture
         >>> for line in lines(picture(naive(2)))[2:8]:
         ...     print("".join(text for text, _ in line).rstrip())
+        <BLANKLINE>
         start
                     rank 0    rank 1
         chunk 0     A.        .B
         <BLANKLINE>
         round 1     1->0 +0
-                    rank 0    rank 1
 
     """
     n = picture.schedule.n_ranks

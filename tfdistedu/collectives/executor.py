@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +30,9 @@ from tfdistedu.collectives.arithmetic import accumulator, combiner, finish
 from tfdistedu.collectives.arrays import as_arrays, as_outputs, deliver
 from tfdistedu.collectives.rules import check_rules
 from tfdistedu.collectives.schedule import Schedule, arrives_left, chunk_bounds, exchanges
+from tfdistedu.collectives.trace import Record
 from tfdistedu.collectives.verify import verify
 from tfdistedu.errors import BadInput
-
-if TYPE_CHECKING:
-    from tfdistedu.collectives.trace import Record
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -69,12 +67,7 @@ def execute(
 
     """
     check_rules(schedule)
-    if len(buffers) != schedule.n_ranks or any(buffer.shape != (buffers[0].size,) for buffer in buffers):
-        raise BadInput(f"{schedule.name} needs {schedule.n_ranks} one-dimensional buffers of one length.")
-    if bounds is None:
-        bounds = chunk_bounds(buffers[0].size, schedule.n_chunks)
-    window = [[buffer[a:b] for a, b in itertools.pairwise(bounds)] for buffer in buffers]
-
+    window = _chunks(schedule, buffers, bounds)
     for index, transfers in enumerate(schedule.rounds):
         # Step 1: copy. Everything that travels is what stood at the start of the round.
         arriving = [window[t.src][t.chunk].copy() for t in transfers]
@@ -85,15 +78,19 @@ def execute(
             if t.reduce:
                 value = combine(value, mine) if arrives_left(t, exchanged) else combine(mine, value)
             mine[...] = value
-        if trace is not None:
-            _note(trace, index, transfers, arriving)
+            if trace is not None:
+                trace.append(Record(index, *t, mine.nbytes))
 
 
-def _note(trace: list[Record], index: int, transfers: Sequence[Any], arriving: Sequence[np.ndarray]) -> None:
-    """Append one record for each transfer of a round."""
-    from tfdistedu.collectives.trace import Record
-
-    trace += [Record(index, *t, value.nbytes) for t, value in zip(transfers, arriving, strict=True)]
+def _chunks(schedule: Schedule, buffers: Sequence[np.ndarray], bounds: Sequence[int] | None) -> list[list[np.ndarray]]:
+    """Return `result[rank][chunk]`, a view into the rank's buffer; refuse buffers and bounds that do not fit."""
+    if len(buffers) != schedule.n_ranks or any(buffer.shape != (buffers[0].size,) for buffer in buffers):
+        raise BadInput(f"{schedule.name} needs {schedule.n_ranks} one-dimensional buffers of one length.")
+    if bounds is None:
+        bounds = chunk_bounds(buffers[0].size, schedule.n_chunks)
+    if len(bounds) != schedule.n_chunks + 1:
+        raise BadInput(f"{schedule.name} has {schedule.n_chunks} chunks, and there are {len(bounds)} bounds.")
+    return [[buffer[a:b] for a, b in itertools.pairwise(bounds)] for buffer in buffers]
 
 
 def all_reduce(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from tfdistedu.collectives.algorithms import find, ring_all_gather, ring_reduce_
 from tfdistedu.collectives.arrays import as_arrays, as_outputs, deliver
 from tfdistedu.collectives.executor import execute, proven, reduce_buffers
 from tfdistedu.collectives.schedule import chunk_bounds
-
-if TYPE_CHECKING:
-    from tfdistedu.collectives.trace import Record
+from tfdistedu.collectives.trace import Record
 
 
 def reduce_scatter(

@@ -90,32 +90,37 @@ Leave this transfer out: a rank already holds its own.
         seen: set[tuple[int, int, int]] = set()
         landed: dict[tuple[int, int], Transfer] = {}
         for t in transfers:
-            where = f"{schedule.name}, round {index}"
-            if not (0 <= t.src < n and 0 <= t.dst < n):
-                wrong = t.dst if 0 <= t.src < n else t.src
-                hint = f"ranks are called 0 .. {n - 1}; is a `% n_ranks` missing?"
-                raise BrokenSchedule(f"{where}: there is no rank {wrong}; {hint}", index, wrong, t.chunk)
-            if not 0 <= t.chunk < c:
-                hint = f"chunks are called 0 .. {c - 1}; is a `% n_chunks` missing?"
-                raise BrokenSchedule(f"{where}: there is no chunk {t.chunk}; {hint}", index, t.dst, t.chunk)
-            if t.src == t.dst:
-                hint = "Leave this transfer out: a rank already holds its own."
-                raise BrokenSchedule(
-                    f"{where}: rank {t.src} sends chunk {t.chunk} to itself. {hint}", index, t.dst, t.chunk
-                )
-            if t[:3] in seen:
-                hint = "One of the two must go, or its chunk is meant to be another."
-                raise BrokenSchedule(
-                    f"{where}: rank {t.src} sends chunk {t.chunk} to rank {t.dst} twice. {hint}", index, t.dst, t.chunk
-                )
             first = landed.setdefault((t.dst, t.chunk), t)
-            if first is not t and not (first.reduce and t.reduce):
-                raise BrokenSchedule(
-                    f"{where}: rank {t.dst} takes chunk {t.chunk} over while another transfer ({first.src} and {t.src} "
-                    "send) also writes it. A round brings one take-over or any number of reductions: move one of the "
-                    "two into another round.",
-                    index,
-                    t.dst,
-                    t.chunk,
-                )
+            fault = _index_fault(t, n, c) or _landing_fault(t, first, t[:3] in seen)
+            if fault:
+                rank = t.dst if 0 <= t.src < n else t.src
+                raise BrokenSchedule(f"{schedule.name}, round {index}: {fault}", index, rank, t.chunk)
             seen.add(t[:3])
+
+
+def _index_fault(t: Transfer, n: int, c: int) -> str | None:
+    """Return what is wrong with the numbers in a transfer, if anything is."""
+    if not (0 <= t.src < n and 0 <= t.dst < n):
+        wrong = t.dst if 0 <= t.src < n else t.src
+        return f"there is no rank {wrong}; ranks are called 0 .. {n - 1}; is a `% n_ranks` missing?"
+    if not 0 <= t.chunk < c:
+        return f"there is no chunk {t.chunk}; chunks are called 0 .. {c - 1}; is a `% n_chunks` missing?"
+    if t.src == t.dst:
+        return f"rank {t.src} sends chunk {t.chunk} to itself. Leave this transfer out: a rank already holds its own."
+    return None
+
+
+def _landing_fault(t: Transfer, first: Transfer, again: bool) -> str | None:
+    """Return what is wrong with a transfer beside those that land in the same chunk, if anything is."""
+    if again:
+        return (
+            f"rank {t.src} sends chunk {t.chunk} to rank {t.dst} twice. One of the two must go, or its chunk is "
+            "meant to be another."
+        )
+    if first is not t and not (first.reduce and t.reduce):
+        return (
+            f"rank {t.dst} takes chunk {t.chunk} over while another transfer ({first.src} and {t.src} send) also "
+            "writes it. A round brings one take-over or any number of reductions: move one of the two into another "
+            "round."
+        )
+    return None

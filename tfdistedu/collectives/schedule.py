@@ -27,9 +27,13 @@ Leaves out: numbers. How many elements a chunk has is decided by `chunk_bounds` 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 from tfdistedu.errors import BadInput
+
+GOALS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
+"""What a schedule can be for. `tfdistedu.collectives.verify` says what each starts from and must reach."""
 
 
 class Transfer(NamedTuple):
@@ -59,9 +63,12 @@ class Schedule:
 
     Attributes:
         name: What pictures and errors call it.
-        n_ranks: How many ranks take part; ranks are 0 .. n_ranks - 1.
-        n_chunks: Into how many chunks each rank's message is cut.
+        n_ranks: How many ranks take part, 1 or more; ranks are 0 .. n_ranks - 1.
+        n_chunks: Into how many chunks each rank's message is cut, 1 or more.
         rounds: The rounds, each a tuple of transfers. Lists, and plain tuples of four, are converted.
+
+    Raises:
+        BadInput: A number is no whole number, or a transfer is none.
 
     Example:
         >>> schedule = Schedule("swap", n_ranks=2, n_chunks=1, rounds=[[(0, 1, 0, True), (1, 0, 0, True)]])
@@ -77,12 +84,23 @@ class Schedule:
 
     def __post_init__(self) -> None:
         """Freeze the rounds, so that a schedule can be a key in a cache."""
-        for index, transfers in enumerate(self.rounds):
-            for transfer in transfers:
-                if len(transfer) != 4:
-                    raise BadInput(f"{self.name}, round {index}: {transfer!r} is no Transfer(src, dst, chunk, reduce).")
-        frozen = tuple(tuple(Transfer(*transfer) for transfer in transfers) for transfers in self.rounds)
-        object.__setattr__(self, "rounds", frozen)
+        try:
+            object.__setattr__(self, "n_ranks", index(self.n_ranks))
+            object.__setattr__(self, "n_chunks", index(self.n_chunks))
+        except TypeError:
+            raise BadInput(
+                f"{self.name}: n_ranks is {self.n_ranks!r} and n_chunks {self.n_chunks!r}; both must be whole numbers."
+            ) from None
+        rounds = []
+        for number, transfers in enumerate(self.rounds):
+            try:
+                rounds.append(tuple(_transfer(*transfer) for transfer in transfers))
+            except TypeError:
+                raise BadInput(
+                    f"{self.name}, round {number}: a transfer is Transfer(src, dst, chunk, reduce) with three whole "
+                    f"numbers (r // 2 is one, r / 2 is none); this round is {transfers!r}."
+                ) from None
+        object.__setattr__(self, "rounds", tuple(rounds))
 
     def __add__(self, other: Schedule) -> Schedule:
         """Return the schedule that does this one and then the other: reduce-scatter + all-gather = all-reduce."""
@@ -94,6 +112,11 @@ class Schedule:
                 f"and {other.n_chunks}: only schedules of the same shape can follow each other."
             )
         return Schedule(f"{self.name} + {other.name}", self.n_ranks, self.n_chunks, self.rounds + other.rounds)
+
+
+def _transfer(src: int, dst: int, chunk: int, reduce: bool) -> Transfer:
+    """Return a transfer of plain numbers; NumPy's integers are converted, floats raise a TypeError."""
+    return Transfer(index(src), index(dst), index(chunk), bool(reduce))
 
 
 def exchanges(transfers: tuple[Transfer, ...]) -> set[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfdistedu.collectives.rules import BrokenSchedule, check_rules
-from tfdistedu.collectives.schedule import Schedule, Transfer
+from tfdistedu.collectives.schedule import GOALS, Schedule, Transfer
 from tfdistedu.errors import BadInput
 
 
@@ -116,8 +116,8 @@ def check_goal(schedule: Schedule, goal: str, root: int = 0) -> None:
             ranks.
 
     """
-    if goal not in ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"):
-        raise BadInput(f"{goal!r} is no goal; there are all_reduce, reduce_scatter, all_gather, broadcast, reduce.")
+    if goal not in GOALS:
+        raise BadInput(f"{goal!r} is no goal of a schedule; there are {', '.join(GOALS)}.")
     if goal in ("reduce_scatter", "all_gather") and schedule.n_chunks != schedule.n_ranks:
         raise BadInput(
             f"{schedule.name}: a {goal} needs one chunk a rank, for rank r owns chunk r; it has {schedule.n_chunks} "
@@ -150,8 +150,8 @@ def contributions(schedule: Schedule, goal: str = "all_reduce", root: int = 0) -
         [[{0: 1, 1: 1}], [{1: 1}]]
 
     """
-    check_goal(schedule, goal, root)
     check_rules(schedule)
+    check_goal(schedule, goal, root)
     terms = Terms.start(schedule, goal, root)
     counts: dict[int, dict[int, int]] = {}
 

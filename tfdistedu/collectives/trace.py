@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tfdistedu.collectives.schedule import Schedule, chunk_bounds
+from tfdistedu.collectives.schedule import Schedule, Transfer, chunk_bounds
+from tfdistedu.errors import BadInput
 
 
 class Record(NamedTuple):
@@ -85,3 +86,32 @@ def bytes_per_link(records: Iterable[Record]) -> dict[tuple[int, int], int]:
     for record in records:
         total[record.src, record.dst] += record.n_bytes
     return dict(sorted(total.items()))
+
+
+def as_schedule(records: Iterable[Record], n_ranks: int, n_chunks: int, name: str = "run") -> Schedule:
+    """Return the schedule that a run followed, so that a run can be drawn, priced and verified like any other.
+
+    Args:
+        records: The records of a run, each with chunk and reduce.
+        n_ranks: Number of ranks.
+        n_chunks: Number of chunks.
+        name: What to call it.
+
+    Returns:
+        A schedule; transfers of a round stand in the order of their records.
+
+    Raises:
+        BadInput: A record does not say which chunk it is, as those of `send`.
+
+    Example:
+        >>> from tfdistedu.collectives.algorithms import ring
+        >>> as_schedule(trace(ring(3), size=9, itemsize=4), 3, 3).rounds == ring(3).rounds
+        True
+
+    """
+    rounds: dict[int, list[Transfer]] = {}
+    for record in records:
+        if record.chunk is None or record.reduce is None:
+            raise BadInput(f"{record} does not say which chunk it is: only runs of a schedule can be drawn.")
+        rounds.setdefault(record.round, []).append(Transfer(*record[1:5]))
+    return Schedule(name, n_ranks, n_chunks, [rounds.get(k, []) for k in range(max(rounds, default=-1) + 1)])

@@ -55,8 +55,8 @@ def verify(schedule: Schedule, goal: str = "all_reduce", root: int = 0) -> None:
         >>> verify(Schedule("half a ring", 5, 5, ring(5).rounds[:4]), goal="reduce_scatter")
 
     """
-    check_goal(schedule, goal, root)
     check_rules(schedule)
+    check_goal(schedule, goal, root)
     terms = Terms.start(schedule, goal, root)
     for index, transfers in enumerate(schedule.rounds):
         terms.play(index, transfers, schedule.name)
@@ -94,19 +94,17 @@ def _named(ranks: tuple[int, ...]) -> str:
 
 
 def _check_contributors(schedule: Schedule, terms: Terms, rank: int, chunk: int, wanted: int) -> None:
-    """Raise when somebody is missing, twice or wrongly there in what this rank holds at the end."""
+    """Raise when somebody is missing or twice in what this rank holds at the end."""
     term, last = terms.held[rank][chunk], terms.last[rank][chunk]
     once, more = (0, 0) if term is None else (term.once, term.more)
     if once == wanted and not more:
         return
-    missing, twice, stray = _ranks(wanted & ~once), _ranks(more), _ranks(once & ~wanted)
+    missing, twice = _ranks(wanted & ~once), _ranks(more)
     says = []
     if missing:
         says.append(f"lacks the part of {_named(missing)}")
     if twice:
         says.append(f"counts {_named(twice)} more than once")
-    if stray:
-        says.append(f"holds the part of {_named(stray)}, which does not belong there")
     text = f"{schedule.name}: at the end, rank {rank} {' and '.join(says)} in chunk {chunk}."
     if twice:
         last, where = _first_doubled(term)

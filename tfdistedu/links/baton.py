@@ -26,7 +26,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
-_OWN_FILES = {__file__, os.path.join(os.path.dirname(__file__), "memory.py"), threading.__file__}
+_HERE = os.path.dirname(__file__)
+_OWN_FILES = {__file__, threading.__file__, *(os.path.join(_HERE, name) for name in ("memory.py", "scheduler.py"))}
 
 
 class Place(NamedTuple):
@@ -56,6 +57,16 @@ def _place(frame: FrameType | None) -> Place:
     while frame is not None and frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
         frame = frame.f_back
     return Place("?", 0) if frame is None else Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _place_of_error(error: BaseException) -> Place:
+    """Return the innermost line outside the links through which an exception came."""
+    trace, place = error.__traceback__, Place("?", 0)
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename not in _OWN_FILES:
+            place = Place(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return place
 
 
 class _Stopped(BaseException):
@@ -150,10 +161,7 @@ class RankThread:
             pass
         except BaseException as error:
             self.error = error
-            trace = error.__traceback__
-            while trace.tb_next is not None and trace.tb_next.tb_frame.f_code.co_filename not in _OWN_FILES:
-                trace = trace.tb_next
-                self.failed_at = Place(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+            self.failed_at = _place_of_error(error)
         finally:
             self.finished = True
             self._back.release()

@@ -8,7 +8,7 @@ nobody can go on the scheduler knows it at once, and says who waits for whom, in
     rank 1                  +--------> send  recv -----+
                     the baton moves at every send and recv
 
-A learner's ring needs no more than this:
+A program needs no more than this:
 
     def program(link, x):
         right, left = (link.rank + 1) % link.n_ranks, (link.rank - 1) % link.n_ranks
@@ -16,8 +16,7 @@ A learner's ring needs no more than this:
         return link.recv(left)
 
 `send` copies, and never waits: the message lies in a mailbox until it is taken. With `rendezvous=True` it waits until
-the receiver takes it, as MPI may do for long messages; a program that is right must work both ways only if it promises
-to.
+the receiver takes it, as MPI may do for long messages: then this ring is a deadlock. `give` never waits for its takers.
 
 Costs: two switches of threads for each send and recv, some 20 microseconds.
 
@@ -26,8 +25,6 @@ Leaves out: speed, and messages from anyone (`recv` names its sender, so results
 
 from __future__ import annotations
 
-import collections
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,32 +34,11 @@ import numpy as np
 
 from tfdistedu.collectives.plan import Message, Step
 from tfdistedu.collectives.trace import Record
-from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
-from tfdistedu.links.baton import Place, RankThread, place_of_caller
+from tfdistedu.errors import BadInput, TfdisteduError
+from tfdistedu.links.baton import RankThread
+from tfdistedu.links.scheduler import Deadlock, RankFailed, World, drive
 
-
-class Deadlock(TfdisteduError):
-    """Nobody can go on: each rank waits for another, or for one that has finished.
-
-    Attributes:
-        waiting: From each rank that waits to the rank it waits for.
-        lines: From each rank that waits to where: "ring.py:12: x = link.recv(left)".
-        seed: The order in which it happened; `run_ranks(..., seed=seed)` shows it again.
-    """
-
-    waiting: dict[int, int]
-    lines: dict[int, str]
-    seed: int
-
-
-class RankFailed(TfdisteduError):
-    """A rank's program raised an exception; it is the `__cause__`.
-
-    Attributes:
-        rank: Which rank.
-    """
-
-    rank: int
+__all__ = ["Deadlock", "MemoryLink", "RankFailed", "Run", "run_ranks", "try_orders"]
 
 
 @dataclass
@@ -71,8 +47,8 @@ class Run:
 
     Attributes:
         results: What each rank's program returned.
-        records: One record for each message, in the order of sending; its `round` is how many messages the sender had
-            sent before (for `give`, the round of the step).
+        records: What was sent, in that order. `give` leaves one record for each transfer, as the plain executor does;
+            `send` leaves one for each message, and its `round` is how many the sender had sent before.
     """
 
     results: list[Any]
@@ -90,7 +66,7 @@ class MemoryLink:
     rank: int
     n_ranks: int
 
-    def __init__(self, rank: int, world: _World) -> None:
+    def __init__(self, rank: int, world: World) -> None:
         """Make one end; `run_ranks` does it.
 
         Args:
@@ -119,8 +95,10 @@ class MemoryLink:
         value = np.array(array)
         if value.dtype.hasobject:
             raise BadInput(f"rank {self.rank} sends {array!r} to rank {dst}: only arrays of numbers can be sent.")
-        self._post(value, dst, Record(self._sent, self.rank, dst, None, None, value.nbytes))
+        self._check_peer(dst, "sends to")
+        self._world.records.append(Record(self._sent, self.rank, dst, None, None, value.nbytes))
         self._sent += 1
+        self._post(value, dst, "an array that was sent", self._world.rendezvous)
 
     def recv(self, src: int) -> np.ndarray:
         """Return the next array that a rank sent to this one; wait for it.
@@ -136,10 +114,7 @@ class MemoryLink:
 
         """
         self._check_peer(src, "receives from")
-        world, mailbox = self._world, self._world.mail[src, self.rank]
-        world.pause(self.rank, src, f"waits for a message from rank {src}", lambda: bool(mailbox))
-        world.taken[src, self.rank] += 1
-        return mailbox.popleft()
+        return self._fetch(src, "an array that was sent")
 
     def open(self, window: np.ndarray, bounds: Sequence[int]) -> None:
         """Take note of the rank's window.
@@ -160,7 +135,10 @@ class MemoryLink:
         """
         for m in step.sends:
             value = self._window[m.src_slot, self._bounds[m.first] : self._bounds[m.stop]].copy()
-            self._post(value, m.dst, Record(step.round, m.src, m.dst, m.first, m.reduce, value.nbytes))
+            for chunk in range(m.first, m.stop):
+                n_bytes = (self._bounds[chunk + 1] - self._bounds[chunk]) * value.itemsize
+                self._world.records.append(Record(step.round, m.src, m.dst, chunk, m.reduce, n_bytes))
+            self._post(value, m.dst, self._tag(m), waits=False)
 
     def take(self, message: Message) -> np.ndarray:
         """Return the chunks of a message; wait for them.
@@ -171,8 +149,11 @@ class MemoryLink:
         Returns:
             The chunks, one-dimensional.
 
+        Raises:
+            TfdisteduError: Something else came: the ranks do not run the same plans in the same order.
+
         """
-        return self.recv(message.src)
+        return self._fetch(message.src, self._tag(message))
 
     def close(self) -> None:
         """Forget the window: nobody else ever sees it."""
@@ -187,59 +168,32 @@ class MemoryLink:
         if peer == self.rank:
             raise BadInput(f"rank {self.rank} {verb} itself: it has its own data already.")
 
-    def _post(self, value: np.ndarray, dst: int, record: Record) -> None:
-        """Put a message into a mailbox, and give the baton back."""
-        self._check_peer(dst, "sends to")
+    def _tag(self, m: Message) -> str:
+        """Say which message this is, and how long."""
+        size = self._bounds[m.stop] - self._bounds[m.first]
+        return f"chunk {m.first} to {m.stop - 1} with {size} elements, {'to add' if m.reduce else 'to take over'}"
+
+    def _post(self, value: np.ndarray, dst: int, what: str, waits: bool) -> None:
+        """Put a message into a mailbox, and give the baton back; go on at once, or when the message is taken."""
         world, pair = self._world, (self.rank, dst)
-        world.mail[pair].append(value)
-        world.records.append(record)
+        world.mail[pair].append((what, value))
         world.posted[pair] += 1
         number = world.posted[pair]
         text = f"waits until rank {dst} takes its message"
-        world.pause(self.rank, dst, text, lambda: not world.rendezvous or world.taken[pair] >= number)
+        world.pause(self.rank, dst, text, lambda: not waits or world.taken[pair] >= number)
 
-
-class _World:
-    """All that the ranks share: mailboxes, the baton, the records. Only the thread that holds the baton touches it."""
-
-    def __init__(self, n_ranks: int, seed: int, rendezvous: bool) -> None:
-        self.n_ranks, self.seed, self.rendezvous = n_ranks, seed, rendezvous
-        self.mail: dict[tuple[int, int], collections.deque] = collections.defaultdict(collections.deque)
-        self.posted: dict[tuple[int, int], int] = collections.Counter()
-        self.taken: dict[tuple[int, int], int] = collections.Counter()
-        self.records: list[Record] = []
-        self.threads: list[RankThread] = []
-        # What each rank waits for: whom, in words, where, and a function that tells whether it can go on.
-        self.waits: dict[int, tuple[int, str, Place, Callable[[], bool]]] = {}
-
-    def pause(self, rank: int, peer: int, text: str, can_go: Callable[[], bool]) -> None:
-        """Give the baton back, and return with it when the rank can go on and is drawn."""
-        self.waits[rank] = (peer, text, place_of_caller(), can_go)
-        self.threads[rank].pause()
-        del self.waits[rank]
-
-    def able(self) -> list[int]:
-        """Return the ranks that can go on."""
-        return [
-            t.rank for t in self.threads if not t.finished and (t.rank not in self.waits or self.waits[t.rank][3]())
-        ]
-
-    def deadlock(self) -> Deadlock:
-        """Say who waits for whom, in which line."""
-        lines = []
-        for rank, (peer, text, place, _) in sorted(self.waits.items()):
-            end = ", which has finished" if self.threads[peer].finished else ""
-            lines.append(f"  rank {rank} {text}{end}: {place}")
-        error = Deadlock(
-            "deadlock: nobody can go on.\n"
-            + "\n".join(lines)
-            + "\nSend before you receive, and let every message that "
-            f"is waited for be sent. This order is seed={self.seed}."
-        )
-        error.waiting = {rank: wait[0] for rank, wait in self.waits.items()}
-        error.lines = {rank: str(wait[2]) for rank, wait in self.waits.items()}
-        error.seed = self.seed
-        return error
+    def _fetch(self, src: int, what: str) -> np.ndarray:
+        """Wait for the next message of a rank, and check that it is the one that is due."""
+        world, mailbox = self._world, self._world.mail[src, self.rank]
+        world.pause(self.rank, src, f"waits for a message from rank {src}", lambda: bool(mailbox))
+        world.taken[src, self.rank] += 1
+        came, value = mailbox.popleft()
+        if came != what:
+            raise TfdisteduError(
+                f"rank {self.rank} waits for {what} from rank {src}, and {came} came: do all ranks call the same "
+                "collectives, on arrays of the same length, in the same order?"
+            )
+        return value
 
 
 def run_ranks(
@@ -278,14 +232,14 @@ def run_ranks(
     """
     if len(inputs) == 0:
         raise BadInput("there is no rank: give one input for each rank, at least one.")
-    world = _World(len(inputs), seed, rendezvous)
+    world = World(len(inputs), seed, rendezvous)
     links = [MemoryLink(rank, world) for rank in range(len(inputs))]
     world.threads = [
         RankThread(rank, lambda link=link, x=x: program(link, x))
         for rank, (link, x) in enumerate(zip(links, inputs, strict=True))
     ]
     try:
-        _drive(world, time.monotonic() + deadline, deadline)
+        drive(world, time.monotonic() + deadline, deadline)
     finally:
         for thread in world.threads:
             thread.stop()
@@ -293,27 +247,6 @@ def run_ranks(
         if mailbox:
             raise TfdisteduError(f"rank {src} sent {len(mailbox)} message(s) to rank {dst} that it never received.")
     return Run([thread.result for thread in world.threads], world.records)
-
-
-def _drive(world: _World, end: float, deadline: float) -> None:
-    """Draw who goes on, until all have finished."""
-    choose = random.Random(world.seed)
-    # Fair orders are all alike; a drawn preference lets some ranks rush ahead and others lag behind.
-    eager = [choose.random() ** 3 + 0.01 for _ in world.threads]
-    while able := world.able():
-        thread = world.threads[choose.choices(able, [eager[rank] for rank in able])[0]]
-        if not thread.run_until_pause(end - time.monotonic()):
-            raise DeadlineExceeded(
-                f"rank {thread.rank} did not end within {deadline:g} s; it is at {thread.place()}. Is there a loop "
-                "without an end?"
-            )
-        if thread.error is not None:
-            kind, place = type(thread.error).__name__, thread.failed_at
-            failure = RankFailed(f"rank {thread.rank}: {kind}: {thread.error} (at {place})")
-            failure.rank = thread.rank
-            raise failure from thread.error
-    if world.waits:
-        raise world.deadlock()
 
 
 def try_orders(

@@ -9,7 +9,7 @@ Avoids: BatchNormalization() that keeps other statistics on each replica, and ma
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -19,7 +19,6 @@ from keras import layers
 REPLICAS = 4
 GLOBAL_BATCH = 64  # examples in one step over all replicas
 EPOCHS = 5
-SUM = tf.distribute.ReduceOp.SUM
 
 
 def make_data():  # your data here: features, centred, and integer labels
@@ -39,23 +38,14 @@ class ReplicaDropout(layers.Layer):
     def call(self, x, training=False):
         if not training:
             return x
-        context = tf.distribute.get_replica_context()  # None outside of strategy.run
-        replica = 0 if context is None else context.replica_id_in_sync_group
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         seed = tf.cast(self.seeds.next(), tf.int32) + tf.stack([replica * 1_000_003, 0])
         return tf.nn.experimental.stateless_dropout(x, self.rate, seed=seed)
 
 
-def make_model():
-    keras.utils.set_random_seed(0)
-    normalise = layers.BatchNormalization(synchronized=True)  # mean and variance of the global batch
-    hidden = [layers.Dense(64, use_bias=False), normalise, layers.ReLU(), ReplicaDropout(0.2, seed=1)]
-    return keras.Sequential([layers.Input((20,)), *hidden, layers.Dense(10)])
-
-
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -66,29 +56,29 @@ def make_strategy(n):
 def main():
     strategy = make_strategy(REPLICAS)
     with strategy.scope():
-        model = make_model()
+        keras.utils.set_random_seed(0)
+        normalise = layers.BatchNormalization(synchronized=True)  # by mean and variance of the global batch
+        hidden = [layers.Dense(64, use_bias=False), normalise, layers.ReLU(), ReplicaDropout(0.2, seed=1)]
+        model = keras.Sequential([layers.Input((20,)), *hidden, layers.Dense(10)])
         optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
         optimizer.build(model.trainable_variables)
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
         mean_loss, accuracy = keras.metrics.Mean(), keras.metrics.SparseCategoricalAccuracy()
 
+    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
+    dataset = strategy.experimental_distribute_dataset(dataset)
+
     def replica_step(x, y):
-        count = tf.cast(tf.shape(x)[0], tf.float32)
-        global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
+        global_count = tf.distribute.get_replica_context().all_reduce("SUM", tf.cast(tf.shape(x)[0], tf.float32))
         with tf.GradientTape() as tape:
             predictions = model(x, training=True)
-            values = loss(y, predictions)
-            share = tf.reduce_sum(values) / global_count
+            values = keras.losses.sparse_categorical_crossentropy(y, predictions, from_logits=True)
+            share = tf.reduce_sum(values + sum(model.losses)) / global_count
         optimizer.apply(tape.gradient(share, model.trainable_variables), model.trainable_variables)
         mean_loss.update_state(values)  # inside: each replica adds its examples; result() outside adds them all up
         accuracy.update_state(y, predictions)
 
-    @tf.function(reduce_retracing=True)
-    def step(batch):
-        strategy.run(replica_step, args=batch)
-
-    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(GLOBAL_BATCH)
-    dataset = strategy.experimental_distribute_dataset(dataset)
+    # Sizes stay open: a replica that took its own for a constant would build another graph, and not meet the others.
+    step = tf.function(lambda batch: strategy.run(replica_step, args=batch), input_signature=[dataset.element_spec])
     losses = []
     for epoch in range(1, EPOCHS + 1):
         mean_loss.reset_state()
@@ -98,10 +88,8 @@ def main():
         losses.append(float(mean_loss.result()))
         print(f"epoch {epoch}: mean loss {losses[-1]:.6f}, accuracy {float(accuracy.result()):.4f}")
 
-    # The check: on all replicas the same statistics, on each another mask.
-    copies = [strategy.experimental_local_results(weight.value) for weight in model.layers[1].weights]
-    apart = max(float(np.max(np.abs(np.subtract(copy, group[0])))) for group in copies for copy in group)
-    masks = tf.function(lambda: strategy.run(lambda: model.layers[3](tf.ones((1, 64)), training=True)))()
+    apart = np.ptp(strategy.experimental_local_results(normalise.moving_variance.value), axis=0).max()
+    masks = strategy.run(tf.function(lambda: hidden[-1](tf.ones((1, 64)), training=True)))
     different = len({mask.numpy().tobytes() for mask in strategy.experimental_local_results(masks)})
     print(f"batch normalisation: copies differ by {apart:.1e}; dropout: {different} different masks")
     if not (apart < 1e-6 and different == strategy.num_replicas_in_sync and losses[-1] < losses[0]):

@@ -9,7 +9,7 @@ Avoids: Keras 3's clipnorm, which clips each replica's gradient before they are 
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -21,7 +21,6 @@ MICRO_BATCH = 16  # examples over all replicas that fit into memory at once
 ACCUMULATE = 4  # micro-batches in one update: it is the update of a global batch of 64
 CLIP = 1.0  # the largest global norm of a gradient, as on one device
 EPOCHS = 5
-SUM = tf.distribute.ReduceOp.SUM
 
 
 def make_data():  # your data here: features and targets
@@ -30,15 +29,9 @@ def make_data():  # your data here: features and targets
     return x, np.tanh(x @ rng.normal(size=(8, 1))).astype("float32")
 
 
-def make_model():
-    keras.utils.set_random_seed(0)
-    return keras.Sequential([layers.Input((8,)), layers.Dense(32, "tanh"), layers.Dense(1)])
-
-
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -49,25 +42,29 @@ def make_strategy(n):
 def main():
     strategy = make_strategy(REPLICAS)
     with strategy.scope():
-        model = make_model()
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([layers.Input((8,)), layers.Dense(32, "tanh"), layers.Dense(1)])
         weights = model.trainable_variables
         optimizer = keras.optimizers.SGD(0.1, momentum=0.9)  # no clipnorm here: clipping is done below
         optimizer.build(weights)
-        # ON_READ: each replica adds to its own copy, without talking. SUM: who reads from outside gets the sum.
+        # ON_READ: each replica adds to its own copy. SUM: who reads from outside gets the sum of the copies.
         own = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.SUM}
         sums = [tf.Variable(tf.zeros(w.shape, w.dtype), trainable=False, **own) for w in weights]
         loss_sum, count = (tf.Variable(0.0, trainable=False, **own) for _ in range(2))
 
+    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(MICRO_BATCH)
+    dataset = strategy.experimental_distribute_dataset(dataset)
+
     def replica_accumulate(x, y):
         with tf.GradientTape() as tape:
-            value = tf.reduce_sum(keras.losses.mean_squared_error(y, model(x, training=True)))
-        # Sums, not means: what they are to be divided by is known only when all micro-batches were seen.
-        for total, gradient in zip(sums, tape.gradient(value, weights), strict=True):
+            value = tf.reduce_sum(keras.losses.mean_squared_error(y, model(x, training=True)) + sum(model.losses))
+        # Sums, not means: what to divide by is known only when all micro-batches were seen.
+        for total, gradient in zip(sums, tape.gradient(value, weights, unconnected_gradients="zero"), strict=True):
             total.assign_add(tf.convert_to_tensor(gradient))  # an embedding's sparse gradient becomes dense here
         loss_sum.assign_add(value)
         count.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(input_signature=[dataset.element_spec])  # one graph for all sizes of batches
     def accumulate(batch):
         strategy.run(replica_accumulate, args=batch)
 
@@ -81,8 +78,6 @@ def main():
             total.assign(tf.zeros(total.shape))
         return loss, examples, norm
 
-    dataset = tf.data.Dataset.from_tensor_slices(make_data()).batch(MICRO_BATCH)
-    dataset = strategy.experimental_distribute_dataset(dataset)
     means = []
     for epoch in range(1, EPOCHS + 1):
         done = []

@@ -9,7 +9,7 @@ Avoids: the mean of batches' or replicas' means, in which examples of a short ba
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -34,8 +34,7 @@ def make_model():  # your trained model; this one guesses, which is enough to co
 
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -51,6 +50,10 @@ def main():
         mean_loss, accuracy = keras.metrics.Mean(), keras.metrics.SparseCategoricalAccuracy()
         examples = keras.metrics.Sum()
 
+    x, y = make_data()
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(GLOBAL_BATCH)  # no drop_remainder: all examples count
+    dataset = strategy.experimental_distribute_dataset(dataset)
+
     def replica_evaluate(x, y):
         predictions = model(x, training=False)
         values = loss(y, predictions)
@@ -61,14 +64,12 @@ def main():
         correct = tf.cast(tf.argmax(predictions, axis=1) == tf.cast(y, tf.int64), tf.float32)
         return tf.math.divide_no_nan(tf.reduce_sum(correct), tf.cast(tf.size(y), tf.float32))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(input_signature=[dataset.element_spec])  # one graph for all sizes of batches
     def evaluate(batch):
         own_accuracy = strategy.run(replica_evaluate, args=batch)
         return strategy.reduce(tf.distribute.ReduceOp.MEAN, own_accuracy, axis=None)  # wrong, to compare
 
-    x, y = make_data()
-    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(GLOBAL_BATCH)  # no drop_remainder: all examples count
-    means = [float(evaluate(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]
+    means = [float(evaluate(batch)) for batch in dataset]
 
     logits = model(x, training=False).numpy()  # the whole set at once, outside of the strategy's replicas
     by_hand = float(np.mean(logits.argmax(axis=1) == y))
@@ -78,7 +79,7 @@ def main():
     print(f"mean loss             {float(mean_loss.result()):.6f}, by hand {loss_by_hand:.6f}")
     print(f"mean of means (wrong) {np.mean(means):.6f}")
     wrong = max(abs(float(accuracy.result()) - by_hand), abs(float(mean_loss.result()) - loss_by_hand))
-    if float(examples.result()) != len(y) or not wrong < 1e-5:  # float32 sums in another order
+    if float(examples.result()) != len(y) or not wrong < 1e-4:  # float32, summed in another order
         sys.exit(f"not exact: off by {wrong:.1e}")
 
 

@@ -9,7 +9,7 @@ Avoids: replicas that all train on the same batch, an optimizer that crashes in 
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -36,8 +36,7 @@ def make_model():
 
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -64,14 +63,16 @@ def main():
         count = tf.cast(tf.shape(x)[0], tf.float32)
         global_count = tf.distribute.get_replica_context().all_reduce(SUM, count)
         with tf.GradientTape() as tape:
-            loss_sum = tf.reduce_sum(loss(y, model(x, training=True)))
+            # model.losses are the L2 terms, if any: one for each example, so one in the mean.
+            loss_sum = tf.reduce_sum(loss(y, model(x, training=True)) + sum(model.losses))
             # Divided by the examples of all replicas: gradients are added up, so this adds up to the mean.
             share = loss_sum / global_count
         gradients = tape.gradient(share, model.trainable_variables)
         optimizer.apply(gradients, model.trainable_variables)  # adds the replicas' gradients up by itself
         return loss_sum, count
 
-    @tf.function(reduce_retracing=True)  # one graph for all sizes of batches
+    # One graph for all sizes of batches, in which no replica takes its first size for a constant.
+    @tf.function(input_signature=[dataset.element_spec])
     def step(batch):
         loss_sum, count = strategy.run(replica_step, args=batch)
         return strategy.reduce(SUM, loss_sum, axis=None), strategy.reduce(SUM, count, axis=None)

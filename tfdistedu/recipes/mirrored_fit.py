@@ -9,7 +9,7 @@ Avoids: variables made outside the scope, one short batch an epoch in which some
 import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: TensorFlow's errors, without its notes
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: fewer lines from TensorFlow
 
 import keras
 import numpy as np
@@ -35,8 +35,7 @@ def make_model():
 
 def make_strategy(n):
     """Take up to n GPUs; without any, split the CPU into n, which is possible only before TensorFlow has worked."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    if gpus:
+    if gpus := len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy([f"GPU:{i}" for i in range(min(n, gpus))])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * n)
@@ -76,7 +75,8 @@ def main():
     accuracy = model.evaluate(tf.data.Dataset.from_tensor_slices(test).batch(GLOBAL_BATCH), verbose=0)[1]
     by_hand = np.mean(model.predict(x, verbose=0).argmax(axis=1) == y)
     print(f"test accuracy {accuracy:.4f}, counted by hand {by_hand:.4f}, over {len(y)} examples")
-    if abs(accuracy - by_hand) > 1e-6 or not history[-1] < history[0]:
+    # In batches of another size one example on the edge between two classes may fall to the other side.
+    if abs(accuracy - by_hand) > 1.5 / len(y) or not history[-1] < history[0]:
         sys.exit("not right: the two accuracies differ, or the loss did not fall")
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_variables
+from tfdistedu.step.guards import check_layers, check_variables
 from tfdistedu.step.loss import loss_share, zero_without_examples
 from tfdistedu.step.replica import SUM, checked, count_examples, run_on_replicas
 from tfdistedu.step.sparse import sum_repeated_rows
@@ -44,6 +44,8 @@ def make_cross_replica_step(
 
     """
     check_variables(strategy, model.variables, "model")
+    check_layers(strategy, model)
+    check_variables(strategy, optimizer.variables, "optimizer")
     with strategy.scope():
         optimizer.build(model.trainable_variables)
     check_variables(strategy, optimizer.variables, "optimizer")
@@ -56,6 +58,7 @@ def make_cross_replica_step(
         gradients = tape.gradient(share, model.trainable_variables)
         return zero_without_examples(gradients, count), zero_without_examples([share], count)[0]
 
+    # --8<-- [start:step]
     def step(batch: Any) -> tf.Tensor:
         gradients, shares = run_on_replicas(strategy, replica_gradients, batch)
         # Step 1: reduce. From n shares to the gradient of the global batch.
@@ -64,4 +67,5 @@ def make_cross_replica_step(
         optimizer.apply(gradients, model.trainable_variables)
         return strategy.reduce(SUM, shares, axis=None)
 
+    # --8<-- [end:step]
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)

@@ -4,12 +4,16 @@
     made in another strategy      the same
     not distributed               every replica trains on the same batch: n times the work, the same result
     wrong context                 "merge_call called while ..." or a value that was never reduced
+    no aggregation                a replica function assigns to its own copy, and the copies drift apart
+    layers that need to know      batch normalisation with a replica's own statistics, one dropout mask for all
 
-Each check raises `BadInput` with the remedy. Checks look at objects, not at numbers, and run once, before tracing.
+Each check raises `BadInput` with the remedy; what may be meant (the layers) is a `ReplicaWarning`. Checks look at
+objects, not at numbers, and run once, before tracing.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,6 +49,69 @@ def check_variables(strategy: tf.distribute.Strategy, variables: Iterable[Any], 
         )
 
 
+def check_aggregation(strategy: tf.distribute.Strategy, variables: Iterable[Any], what: str) -> None:
+    """Refuse variables whose copies drift apart, without a word, when a replica function assigns to them.
+
+    For state of your own: counters, moving averages, accumulators. Weights are changed by the optimizer, which gives
+    every copy the same, and need no aggregation.
+
+    Args:
+        strategy: The strategy in whose scope they were made.
+        variables: TensorFlow variables that a function given to `strategy.run` assigns to.
+        what: Whose they are, for the message.
+
+    Raises:
+        BadInput: A variable made outside the scope, or without `aggregation`, on more than one replica.
+
+    """
+    variables = list(variables)
+    check_variables(strategy, variables, what)
+    for variable in variables:
+        if strategy.num_replicas_in_sync > 1 and variable.aggregation == tf.VariableAggregation.NONE:
+            raise BadInput(
+                f"the {what}'s variable {variable.name!r} has no aggregation: what a replica function assigns reaches "
+                "its own copy alone. Give tf.Variable an aggregation: SUM or MEAN of what the replicas assign, "
+                "ONLY_FIRST_REPLICA for what is the same on all; with synchronization=ON_READ each replica keeps its "
+                "own, and reading outside of strategy.run combines them."
+            )
+
+
+class ReplicaWarning(UserWarning):
+    """Something works on several replicas, and is not what one device does."""
+
+
+def check_layers(strategy: tf.distribute.Strategy, model: Any) -> None:
+    """Warn of layers that do something else on each replica, or the same where they should not.
+
+    Args:
+        strategy: The strategy that is to train.
+        model: A Keras model; layers inside of layers are found too.
+
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return
+    from tfdistedu.step.dropout import ReplicaSeedGenerator
+
+    # Private in Keras; the public `layers` stops at nested models. A tf.Module has neither.
+    for layer in getattr(model, "_flatten_layers", list)():
+        if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable and not layer.synchronized:
+            warnings.warn(
+                f"layer {layer.name!r} normalises with each replica's own mean and variance, keeps other moving "
+                "statistics on each replica, and gives NaN on a replica without examples. Use "
+                "tfdistedu.step.batch_norm.BatchNormalization, or synchronized=True.",
+                ReplicaWarning,
+                stacklevel=3,
+            )
+        generators = getattr(layer, "_seed_generators", ())
+        if any(not isinstance(generator, ReplicaSeedGenerator) for generator in generators):
+            warnings.warn(
+                f"layer {layer.name!r} draws the same random numbers on every replica. Use "
+                "tfdistedu.step.dropout.ReplicaDropout, or a layer of your own with a ReplicaSeedGenerator.",
+                ReplicaWarning,
+                stacklevel=3,
+            )
+
+
 def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables: list[Any]) -> None:
     """Build the optimizer's variables if need be, and refuse settings that mean something else on replicas.
 
@@ -63,6 +130,7 @@ def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables:
 
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise BadInput(f"the optimizer must be a Keras 3 optimizer object, not {optimizer!r}.")
+    check_variables(strategy, optimizer.variables, "optimizer")  # the learning rate is one, before anything is built
     if not optimizer.built:
         # Keras would make these variables inside the first traced step, which crashes under a strategy.
         with strategy.scope():
@@ -86,20 +154,26 @@ def check_optimizer(strategy: tf.distribute.Strategy, optimizer: Any, variables:
 
 
 def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
-    """Refuse a batch that every replica would see whole.
+    """Refuse a batch that every replica would see whole, or that was cut for another strategy.
+
+    Cut for four replicas and given to two, TensorFlow trains on the first half and says nothing.
 
     Args:
         strategy: The strategy that is to run the step.
         batch: What an iterator gave: tensors or per-replica values, nested.
 
     Raises:
-        BadInput: A plain tensor or array, on more than one replica.
+        BadInput: A plain tensor or array, on more than one replica; parts for another number of replicas.
 
     """
-    if strategy.num_replicas_in_sync == 1:
-        return
     for leaf in tf.nest.flatten(batch):
-        if not isinstance(leaf, tf.distribute.DistributedValues):
+        is_distributed = isinstance(leaf, tf.distribute.DistributedValues)
+        if is_distributed and len(leaf.values) != _replicas_here(strategy):
+            raise BadInput(
+                f"the step of {_name(strategy)} got a batch that was cut into {len(leaf.values)} parts, for another "
+                "strategy. Distribute the dataset with the strategy that the step was made for."
+            )
+        if not is_distributed and strategy.num_replicas_in_sync > 1:
             raise BadInput(
                 f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} "
                 "replicas would train on the same examples. Iterate over "
@@ -139,6 +213,14 @@ def check_replica_context(what: str) -> None:
         raise BadInput(f"{what} was called in cross-replica context. Call it in a function given to strategy.run.")
 
 
+def _replicas_here(strategy: tf.distribute.Strategy) -> int:
+    """Count the replicas of this process."""
+    try:
+        return len(strategy.extended.worker_devices)
+    except RuntimeError:  # one device, without a strategy
+        return 1
+
+
 def _replica_id(context: Any) -> Any:
     replica = tf.get_static_value(context.replica_id_in_sync_group)
     return context.replica_id_in_sync_group if replica is None else int(replica)
@@ -146,7 +228,10 @@ def _replica_id(context: Any) -> Any:
 
 def _shape(leaf: Any) -> str:
     shape = getattr(leaf, "shape", None)
-    return f"a {type(leaf).__name__}" + (f" of shape {tuple(shape)}" if shape is not None else "")
+    kind = type(leaf).__name__
+    return f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}" + (
+        f" of shape {tuple(shape)}" if shape is not None else ""
+    )
 
 
 def _name(strategy: tf.distribute.Strategy) -> str:

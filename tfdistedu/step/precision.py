@@ -20,6 +20,7 @@ from typing import Any
 
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
+from tfdistedu.step.guards import check_replica_context
 from tfdistedu.step.optimizer import ReduceFirst, all_reduce_sum
 
 tf = import_tensorflow()
@@ -61,4 +62,15 @@ class LossScale(keras.optimizers.LossScaleOptimizer):
             trainable_variables: The variables, in the same order.
 
         """
-        super().apply(all_reduce_sum(list(grads)), trainable_variables)
+        check_replica_context("LossScale.apply")
+        self.apply_reduced(all_reduce_sum(list(grads)), trainable_variables)
+
+    def apply_reduced(self, grads: Any, trainable_variables: Any = None) -> None:
+        """Do the same with gradients that are added up over the replicas already.
+
+        Args:
+            grads: The sums, the same on every replica.
+            trainable_variables: The variables, in the same order.
+
+        """
+        super().apply(grads, trainable_variables)

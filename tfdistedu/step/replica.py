@@ -21,7 +21,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_cross_replica_context, check_distributed, check_optimizer, check_variables
+from tfdistedu.step.guards import (
+    check_cross_replica_context,
+    check_distributed,
+    check_layers,
+    check_optimizer,
+    check_variables,
+)
 from tfdistedu.step.loss import loss_share, zero_without_examples
 
 tf = import_tensorflow()
@@ -76,11 +82,9 @@ def make_train_step(
         (4.0, [[2.0]])
 
     """
-    check_variables(strategy, model.variables, "model")
-    check_optimizer(strategy, optimizer, model.trainable_variables)
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
+    check_parts(strategy, model, optimizer, metrics)
 
+    # --8<-- [start:replica_step]
     def replica_step(x: Any, y: Any, sample_weight: Any = None) -> tf.Tensor:
         # Step 1: count. A mean over the global batch needs the number of all examples, not of mine.
         count, global_count = count_examples(x)
@@ -102,7 +106,25 @@ def make_train_step(
         # Step 5: the loss of the global batch is the sum of the shares; a mean would divide twice.
         return strategy.reduce(SUM, shares, axis=None)
 
+    # --8<-- [end:replica_step]
     return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
+
+
+def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, metrics: Sequence[Any] = ()) -> None:
+    """Refuse a model, optimizer or metric that this strategy cannot train, before anything is traced.
+
+    Args:
+        strategy: The strategy that is to run the step.
+        model: A Keras model.
+        optimizer: A Keras optimizer; its variables are made here if need be.
+        metrics: Keras metrics.
+
+    """
+    check_variables(strategy, model.variables, "model")
+    check_layers(strategy, model)
+    check_optimizer(strategy, optimizer, model.trainable_variables)
+    for metric in metrics:
+        check_variables(strategy, metric.variables, f"metric {metric.name}")
 
 
 def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., Any], batch: Any) -> Any:

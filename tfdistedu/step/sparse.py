@@ -9,6 +9,9 @@ The gradient of row 2 is the sum of its three entries. Plain SGD may add them on
 square what they get, and a norm counts the parts: a^2 + b^2 is not (a + b)^2. So: reduce, **add repeated rows**, clip,
 apply. Keras as shipped does not, on one device neither. The oracle is therefore the dense gradient.
 
+Once each row stands once, Keras's clipping (by value, norm, global norm) and its optimizers give the dense result: a
+test holds fourteen of them against it.
+
 Cost: one sort of the row numbers. Left out: making it dense when that is cheaper.
 """
 

@@ -135,11 +135,11 @@ def distribute(strategy: tf.distribute.Strategy, dataset: Any) -> Any:
             f"the dataset must be a tf.data.Dataset of global batches, not a {type(dataset).__name__}. "
             "tfdistedu.data.batches.batched_dataset makes one from arrays."
         )
-    if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+    plain = isinstance(dataset, tf.data.Dataset)
+    cardinality = dataset.cardinality() if plain else dataset.cardinality  # TensorFlow has it both ways
+    if int(cardinality) == tf.data.INFINITE_CARDINALITY:
         raise BadInput("the dataset never ends, so an epoch would not either. Use dataset.take(steps_per_epoch).")
-    if isinstance(dataset, tf.data.Dataset):
-        return strategy.experimental_distribute_dataset(dataset)
-    return dataset
+    return strategy.experimental_distribute_dataset(dataset) if plain else dataset
 
 
 def examples_in(strategy: tf.distribute.Strategy, batch: Any) -> int:

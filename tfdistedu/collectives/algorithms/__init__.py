@@ -29,7 +29,7 @@ Leaves out: which is best for you; ask `tfdistedu simulate allreduce`.
 from tfdistedu.collectives.algorithms.chains import chain, chain_broadcast
 from tfdistedu.collectives.algorithms.doublings import halving_doubling, recursive_doubling
 from tfdistedu.collectives.algorithms.groups import hierarchical
-from tfdistedu.collectives.algorithms.registry import ALGORITHMS, GOALS, algorithm, find, schedule_for
+from tfdistedu.collectives.algorithms.registry import ALGORITHMS, algorithm, find, schedule_for
 from tfdistedu.collectives.algorithms.rings import ring, ring_all_gather, ring_reduce_scatter
 from tfdistedu.collectives.algorithms.stars import (
     direct,
@@ -43,7 +43,6 @@ from tfdistedu.collectives.algorithms.trees import tree, tree_broadcast, tree_re
 
 __all__ = [
     "ALGORITHMS",
-    "GOALS",
     "algorithm",
     "chain",
     "chain_broadcast",

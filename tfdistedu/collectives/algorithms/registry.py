@@ -17,11 +17,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tfdistedu.collectives.schedule import Schedule
+from tfdistedu.collectives.schedule import GOALS, Schedule
 from tfdistedu.errors import BadInput
-
-GOALS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce")
-"""What a schedule can be for. `tfdistedu.collectives.verify` says what each starts from and must reach."""
 
 ALGORITHMS: dict[str, Callable[..., Schedule]] = {}
 """All algorithms by name. Each function has an attribute `goal`, one of `GOALS`."""

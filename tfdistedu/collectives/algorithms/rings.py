@@ -3,18 +3,22 @@
 The idea: cut each message into n chunks. In every round, every rank sends one chunk to its right neighbour and receives
 one from its left neighbour. First the chunks grow (reduce-scatter), then the finished ones travel on (all-gather).
 
-    four ranks, sums written as letters; rank r owns chunk r after round 3
+    four ranks; each letter is the part of one rank, capitals are a finished sum
 
-              rank 0         rank 1         rank 2         rank 3
-    start     a0 a1 a2 a3    b0 b1 b2 b3    c0 c1 c2 c3    d0 d1 d2 d3
-    round 1   a--> chunk 3   b--> chunk 0   c--> chunk 1   d--> chunk 2       each adds what comes from the left
-    round 2   a--> chunk 2   b--> chunk 3   c--> chunk 0   d--> chunk 1
-    round 3   a--> chunk 1   b--> chunk 2   c--> chunk 3   d--> chunk 0
-    owns      chunk 0: abcd  chunk 1: abcd  chunk 2: abcd  chunk 3: abcd
-    round 4-6 each finished chunk travels round the ring and replaces what stood there
+    chunk     0    1    2    3    | 0    1    2    3    | 0    1    2    3    | 0    1    2    3
+    start     a    a    a    a    | b    b    b    b    | c    c    c    c    | d    d    d    d
+    round 1   a    a    ad   a    | b    b    b    ab   | bc   c    c    c    | d    cd   d    d
+    round 2   a    acd  ad   a    | b    b    abd  ab   | bc   c    c    abc  | bcd  cd   d    d
+    round 3   ABCD acd  ad   a    | b    ABCD abd  ab   | bc   c    ABCD abc  | bcd  cd   d    ABCD
+    round 4   ABCD acd  ad   ABCD | ABCD ABCD abd  ab   | bc   ABCD ABCD abc  | bcd  cd   ABCD ABCD
+    round 5   ABCD acd  ABCD ABCD | ABCD ABCD abd  ABCD | ABCD ABCD ABCD abc  | bcd  ABCD ABCD ABCD
+    round 6   ABCD ABCD ABCD ABCD | ABCD ABCD ABCD ABCD | ABCD ABCD ABCD ABCD | ABCD ABCD ABCD ABCD
+              rank 0                rank 1                rank 2                rank 3
 
-Costs: 2(n - 1) rounds; every rank sends 2(n - 1)/n of the message, and no all-reduce can send less (Patarasuk and Yuan,
-section 3). Every byte goes to a neighbour. The price is latency: the number of rounds grows with n.
+After round 3, rank r owns chunk r: that is the reduce-scatter. Rounds 4 to 6 are the all-gather.
+
+Costs: 2(n - 1) rounds; every rank sends 2(n - 1)/n of the message, and no all-reduce can send less (Patarasuk and
+Yuan). Every byte goes to a neighbour. The price is latency: the number of rounds grows with n.
 
 Leaves out: a second ring in the other direction, and pieces that follow each other through one ring.
 

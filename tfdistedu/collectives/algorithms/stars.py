@@ -16,8 +16,7 @@ good where sending is cheap (shared memory, NVLink), bad where n - 1 senders mee
 
 Leaves out: who waits for whom inside a round; see `tfdistedu.collectives.plan`.
 
-Source: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication Operations in MPICH",
-International Journal of High Performance Computing Applications 19 (2005); both are the usual baselines there.
+Source: none; both are what one writes first, and the measure for all others.
 """
 
 from __future__ import annotations

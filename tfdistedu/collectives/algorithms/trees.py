@@ -3,11 +3,12 @@
 The idea: in each round, half of the ranks that still hold a partial sum hand it to the other half. After log2(n) rounds
 one rank has everything. Then the same tree is walked backwards with the finished sum.
 
-    eight ranks, one reduce (read upwards for the broadcast)
+    four ranks
 
-    round 1     1->0    3->2    5->4    7->6
-    round 2         2->0            6->4
-    round 3                 4->0
+    round 1     1 -> 0          3 -> 2          added
+    round 2     2 -> 0                          added: rank 0 has everything
+    round 3     0 -> 2                          taken over
+    round 4     0 -> 1          2 -> 3          taken over
 
 Costs: 2 ceil(log2 n) rounds, and a whole message in each: few rounds and many bytes. Good for short messages.
 

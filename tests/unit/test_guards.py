@@ -1,0 +1,240 @@
+"""Every mix-up is refused with the remedy, and the right thing beside it passes."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+import tensorflow as tf
+
+from tests.equivalence.small import X, Y, batches, mlp
+from tfdistedu.data.batches import batched_dataset, on_replicas
+from tfdistedu.devices import mirrored_strategy
+from tfdistedu.errors import BadInput
+from tfdistedu.step.cross_replica import make_cross_replica_step
+from tfdistedu.step.guards import check_aggregation, check_replica_context, check_variables
+from tfdistedu.step.optimizer import SGD, Adam, reduce_first
+from tfdistedu.step.precision import LossScale
+from tfdistedu.step.replica import make_train_step
+from tfdistedu.synchronous.loop import distribute, evaluate, train
+
+
+def parts(model_in, optimizer_in, optimizer=lambda: SGD(0.1)):
+    with model_in.scope():
+        model = mlp()
+    with optimizer_in.scope():
+        return model, optimizer()
+
+
+@pytest.fixture
+def two(strategy_with):
+    return strategy_with(2)
+
+
+@pytest.fixture
+def one(strategy_with):
+    return strategy_with(1)
+
+
+@pytest.mark.parametrize("make", [make_train_step, make_cross_replica_step])
+def test_a_model_made_outside_the_scope_is_refused(two, one, make):
+    with pytest.raises(BadInput, match=r"the model's variable '.*kernel' was made outside this strategy's scope"):
+        make(two, *parts(one, two), "mse")
+    make(two, *parts(two, two), "mse")
+
+
+def test_a_model_of_another_strategy_object_is_refused_also_with_as_many_replicas(two):
+    """A notebook cell that makes the strategy again is the common case: everything looks the same."""
+    with pytest.raises(BadInput, match="in the scope of another strategy object"):
+        make_train_step(mirrored_strategy(2), *parts(two, two), "mse")
+
+
+def test_a_mirrored_model_without_its_strategy_is_refused(two, one):
+    with pytest.raises(BadInput, match="in the scope of another strategy object"):
+        make_train_step(one, *parts(two, one), "mse")
+    make_train_step(one, *parts(one, one), "mse")
+
+
+def test_an_optimizer_that_was_built_elsewhere_is_refused(two, one, strategy_with):
+    for elsewhere in (one, strategy_with(3)):
+        _, optimizer = parts(elsewhere, elsewhere, lambda: Adam(0.1))
+        with two.scope():
+            model = mlp()
+        with pytest.raises(BadInput, match="the optimizer's variable"):  # before it is built, too
+            make_train_step(two, model, optimizer, "mse")
+        with elsewhere.scope():
+            optimizer.build(parts(elsewhere, elsewhere)[0].trainable_variables)
+        with pytest.raises(BadInput, match="the optimizer's variable"):
+            make_train_step(two, model, optimizer, "mse")
+
+
+def test_an_optimizer_made_outside_and_not_built_is_refused_or_right(two, one):
+    """Its learning rate is a variable, and was made outside."""
+    with pytest.raises(BadInput, match="the optimizer's variable"):
+        make_train_step(two, *parts(two, one), "mse")
+
+
+def test_a_metric_made_outside_the_scope_is_refused(two):
+    model, optimizer = parts(two, two)
+    outside = keras.metrics.MeanSquaredError(name="mine")
+    with pytest.raises(BadInput, match="metric mine's variable"):
+        make_train_step(two, model, optimizer, "mse", metrics=[outside])
+    with pytest.raises(BadInput, match="metric mine's variable"):
+        evaluate(two, model, batched_dataset((X, Y), 8), [outside])
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_a_batch_that_was_not_distributed_is_refused(two, one, graph):
+    step = make_train_step(two, *parts(two, two), "mse", graph=graph)
+    (batch,) = batches((4,))
+    for plain in (batch, tuple(map(tf.constant, batch))):
+        with pytest.raises(BadInput, match=r"of shape \(4, 3\) that was not distributed"):
+            step(plain)
+    step(on_replicas(two, batch))
+    make_train_step(one, *parts(one, one), "mse", graph=graph)(batch)  # one device: nothing to distribute
+
+
+def test_half_a_batch_that_was_not_distributed_is_refused(two):
+    step = make_train_step(two, *parts(two, two), "mse", graph=False)
+    (batch,) = batches((4,))
+    with pytest.raises(BadInput, match=r"of shape \(4, 2\) that was not distributed"):
+        step((on_replicas(two, batch)[0], batch[1]))
+
+
+@pytest.mark.parametrize(("cut_for", "step_of"), [(4, 2), (2, 4), (2, 1)])
+def test_a_batch_that_was_cut_for_another_strategy_is_refused(strategy_with, cut_for, step_of):
+    """4 for 2 would train on the first half of the batch, silently."""
+    mine = strategy_with(step_of)
+    step = make_train_step(mine, *parts(mine, mine), "mse", graph=False)
+    (batch,) = batches((8,))
+    with pytest.raises(BadInput, match=f"with {step_of} replica.* cut into {cut_for} parts, for another strategy"):
+        step(on_replicas(strategy_with(cut_for), batch))
+    step(on_replicas(mine, batch))
+
+
+@pytest.mark.parametrize("in_graph", [True, False])
+def test_a_step_called_inside_of_a_replica_function_is_refused(two, in_graph):
+    step = make_train_step(two, *parts(two, two), "mse", graph=False)
+    batch = on_replicas(two, batches((4,))[0])
+
+    def run():
+        return two.run(lambda *parts: step(parts), args=batch)
+
+    with pytest.raises(BadInput, match=r"was called inside a replica function \(on replica"):
+        (tf.function(run, autograph=False) if in_graph else run)()
+    step(batch)
+
+
+def test_what_belongs_into_a_replica_function_is_refused_outside(two, one):
+    with two.scope(), pytest.raises(BadInput, match=r"mine was called in cross-replica context. Call it in a function"):
+        check_replica_context("mine")
+    two.run(lambda: check_replica_context("mine"))
+    with one.scope():
+        check_replica_context("mine")
+
+
+def test_an_overflow_safe_optimizer_is_refused_in_cross_replica_context(two):
+    """`LossScale.apply` reduces; outside of the replicas there is nothing to reduce."""
+    model, optimizer = parts(two, two, lambda: LossScale(SGD(0.1)))
+    optimizer.build(model.trainable_variables)
+    gradients = [tf.zeros_like(v.value) for v in model.trainable_variables]
+    with two.scope(), pytest.raises(BadInput, match=r"LossScale.apply was called in cross-replica context"):
+        optimizer.apply(gradients, model.trainable_variables)
+    two.run(lambda: optimizer.apply(gradients, model.trainable_variables))
+
+
+SHIPPED = {
+    "clipnorm": lambda: keras.optimizers.SGD(0.1, clipnorm=1.0),
+    "global_clipnorm": lambda: keras.optimizers.Adam(0.1, global_clipnorm=1.0),
+    "clipvalue": lambda: keras.optimizers.AdamW(0.1, clipvalue=1.0),
+    "gradient_accumulation_steps": lambda: keras.optimizers.SGD(0.1, gradient_accumulation_steps=2),
+    "only replica 0": lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)),
+}
+
+
+@pytest.mark.parametrize("setting", SHIPPED)
+def test_what_keras_does_per_replica_is_refused_on_several_and_taken_on_one(two, one, setting):
+    with pytest.raises(BadInput, match=setting) as refused:
+        make_train_step(two, *parts(two, two, SHIPPED[setting]), "mse")
+    assert "Use tfdistedu" in str(refused.value)
+    make_train_step(one, *parts(one, one, SHIPPED[setting]), "mse")
+
+
+def test_keras_optimizers_without_these_are_taken_and_ours_with_them(two):
+    for optimizer in (
+        lambda: keras.optimizers.Adam(0.1),
+        lambda: reduce_first(keras.optimizers.Lion)(0.1, clipnorm=1.0),
+    ):
+        make_train_step(two, *parts(two, two, optimizer), "mse")
+
+
+def test_our_optimizer_refuses_to_accumulate_inside_a_branch(two, one):
+    with two.scope(), pytest.raises(BadInput, match="make_accumulating_step"):
+        SGD(0.1, gradient_accumulation_steps=2)
+    with one.scope():
+        SGD(0.1, gradient_accumulation_steps=2)
+
+
+@pytest.mark.parametrize("wrong", ["adam", keras.optimizers.SGD, None])
+def test_something_that_is_no_optimizer_object_is_refused(two, wrong):
+    model, _ = parts(two, two)
+    with pytest.raises(BadInput, match="Keras 3 optimizer object"):
+        make_train_step(two, model, wrong, "mse")
+
+
+def test_variables_that_drift_apart_are_refused_and_the_three_ways_out_pass(two, one):
+    """TensorFlow 2.21 no longer complains: the copies just differ, as the first lines show."""
+    with two.scope():
+        drifting = tf.Variable(0.0, trainable=False, name="counter")
+    number = lambda: tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.float32)  # noqa: E731
+    two.run(lambda: drifting.assign(number()))
+    assert [float(copy) for copy in drifting.values] == [0.0, 1.0]
+    with pytest.raises(BadInput, match=r"'counter.*' has no aggregation.*SUM or MEAN"):
+        check_aggregation(two, [drifting], "module")
+
+    aggregation = tf.VariableAggregation
+    for way, copies in (
+        (aggregation.SUM, [1.0, 1.0]),
+        (aggregation.MEAN, [0.5, 0.5]),
+        (aggregation.ONLY_FIRST_REPLICA, [0.0, 0.0]),
+    ):
+        with two.scope():
+            variable = tf.Variable(7.0, trainable=False, aggregation=way)
+        check_aggregation(two, [variable], "module")
+        two.run(lambda variable=variable: variable.assign(number()))
+        assert [float(copy) for copy in variable.values] == copies
+    with two.scope():
+        own = tf.Variable(0.0, synchronization=tf.VariableSynchronization.ON_READ, aggregation=aggregation.SUM)
+    check_aggregation(two, [own], "module")
+    two.run(lambda: own.assign_add(number() + 1))
+    assert float(own.read_value()) == 3.0
+    check_aggregation(one, [tf.Variable(0.0)], "module")
+
+
+def test_a_variable_without_a_scope_is_refused(two):
+    """Left alone it is one variable that all replicas add to: two adds of 1 give 2."""
+    shared = tf.Variable(0.0)
+    two.run(lambda: shared.assign_add(1.0) and None)
+    assert float(shared) == 2.0
+    for check in (check_variables, check_aggregation):
+        with pytest.raises(BadInput, match="outside this strategy's scope"):
+            check(two, [shared], "module")
+
+
+def test_a_dataset_that_never_ends_or_is_none_is_refused(two):
+    endless = batched_dataset((X, Y), 8).repeat()
+    for wrong, message in (
+        (endless, "never ends"),
+        (two.experimental_distribute_dataset(endless), "never ends"),
+        (X, "must be"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            distribute(two, wrong)
+
+
+def test_the_loop_takes_a_plain_and_a_distributed_dataset(two):
+    data = batched_dataset((X[:8], Y[:8]), 4)
+    losses = []
+    for dataset in (data, two.experimental_distribute_dataset(data)):
+        step = make_train_step(two, *parts(two, two), "mse", graph=False)
+        losses.append([epoch.loss for epoch in train(two, step, dataset, epochs=2)])
+    assert losses[0] == losses[1]

@@ -1,0 +1,206 @@
+"""How is training saved with four replicas and resumed with two, or with one, as if nothing had happened?
+
+All replicas hold the same weights, so a file needs one copy, and nothing of the strategy. What else an exact
+continuation needs is in Keras's variables: the optimizer's slots and count of updates, moving statistics of batch
+normalisation, counters of dropout, the scale of the loss. One thing is not: where in the data we are.
+
+    4 replicas:  step 1, step 2, save  ->  checkpoint-000001.npz  ->  2 replicas: restore, step 3, step 4
+                                           {name, shape, dtype} and numbers of each variable; epoch and step
+
+A file is whole or not there: it is written under another name, flushed to the disk, and renamed, which is one atomic
+act. When it is read its checksums are verified, then names, shapes and types are held against model and optimizer,
+and only then is the first variable assigned. A damaged newest file is passed over, with a warning, for the one before.
+
+Cost: all variables once in memory and on disk. Left out: several workers (one of them writes); what waits in the
+accumulators of `step.accumulate` (flush first); batch normalisation that is not synchronised (replica 0's is saved).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfdistedu.errors import BadInput, TfdisteduError
+from tfdistedu.quiet import import_tensorflow
+from tfdistedu.step.guards import check_optimizer, check_variables
+
+tf = import_tensorflow()
+
+_NAME = re.compile(r"checkpoint-(\d{6,})\.npz")
+
+
+class Position(NamedTuple):
+    """Where in the data training stands: `epoch` passes are complete, and `step` global batches of the next one."""
+
+    epoch: int = 0
+    step: int = 0
+
+    def rest_of(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """Give the part of the current epoch that is still to come.
+
+        Args:
+            dataset: Global batches, in the same order in each pass.
+
+        Returns:
+            The dataset without its first `step` batches.
+
+        """
+        return dataset.skip(self.step)
+
+
+def save(
+    folder: str | Path, strategy: tf.distribute.Strategy, model: Any, optimizer: Any, position: Position, keep: int = 2
+) -> Path:
+    """Write a checkpoint, whole or not at all.
+
+    Args:
+        folder: Where checkpoints lie; made if need be.
+        strategy: The strategy that trains.
+        model: Its Keras model.
+        optimizer: Its Keras optimizer.
+        position: Where in the data training stands.
+        keep: How many checkpoints to keep, the newest; at least 1. With 2 there is one to fall back to.
+
+    Returns:
+        The file.
+
+    Raises:
+        BadInput: `keep` below 1; model or optimizer of another strategy.
+
+    """
+    if keep < 1:
+        raise BadInput(f"save: keep is the number of checkpoints to keep, at least 1, not {keep}.")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    variables = _variables(strategy, model, optimizer)
+    position = Position(*map(int, position))
+    # Step 1: one copy of each variable. All replicas hold the same.
+    arrays = {f"variable-{index}": variable.value.numpy() for index, variable in enumerate(variables)}
+    manifest = {"format": 1, "position": position, "variables": [_describe(variable) for variable in variables]}
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
+    # Step 2: write under another name. Whoever looks meanwhile finds the checkpoint before.
+    existing = checkpoints(folder)
+    number = int(_NAME.fullmatch(existing[-1].name)[1]) + 1 if existing else 1
+    path = folder / f"checkpoint-{number:06d}.npz"
+    unfinished = folder / f"{path.name}.unfinished"
+    with open(unfinished, "wb") as file:
+        np.savez(file, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    # Step 3: rename. From here on it exists, whole.
+    os.replace(unfinished, path)
+    for old in [*checkpoints(folder)[:-keep], *folder.glob("checkpoint-*.npz.unfinished")]:
+        old.unlink()
+    return path
+
+
+def restore(folder: str | Path, strategy: tf.distribute.Strategy, model: Any, optimizer: Any) -> Position:
+    """Load the newest checkpoint that is whole, into a model and an optimizer on any number of replicas.
+
+    Args:
+        folder: Where `save` wrote.
+        strategy: The strategy that is to train.
+        model: A model of the same architecture, made in its scope.
+        optimizer: An optimizer of the same kind, made in its scope.
+
+    Returns:
+        Where in the data training stood.
+
+    Raises:
+        BadInput: No checkpoint in the folder; or the newest whole one does not fit: the message lists what is missing.
+        TfdisteduError: Every checkpoint is damaged.
+
+    """
+    found = checkpoints(folder)
+    if not found:
+        raise BadInput(f"restore: no checkpoint in {folder}; `save` writes files named checkpoint-000001.npz there.")
+    variables = _variables(strategy, model, optimizer)
+    damaged = []
+    for path in reversed(found):
+        # Step 1: read all of it, and verify the checksums.
+        try:
+            manifest, arrays = _read(path)
+        except Exception as reason:  # what a damaged file raises depends on which byte it is
+            damaged.append(f"{path.name} ({type(reason).__name__}: {reason})")
+            continue
+        if damaged:
+            warnings.warn(f"restore: passed over damaged {', '.join(damaged)}; loaded {path.name}.", stacklevel=2)
+        # Step 2: hold it against what is there. Half a restore would train on without a word.
+        _check_fits(path, manifest["variables"], [_describe(variable) for variable in variables])
+        # Step 3: assign, in cross-replica context: every replica gets the value.
+        with strategy.scope():
+            for variable, array in zip(variables, arrays, strict=True):
+                variable.assign(array)
+        return Position(*manifest["position"])
+    raise TfdisteduError(f"restore: every checkpoint in {folder} is damaged: {'; '.join(damaged)}. Start anew.")
+
+
+def checkpoints(folder: str | Path) -> list[Path]:
+    """List the checkpoints of a folder, the newest last.
+
+    Args:
+        folder: Where `save` wrote; may be missing.
+
+    Returns:
+        Their paths; files that were not finished are not among them.
+
+    """
+    return sorted(
+        (path for path in Path(folder).glob("checkpoint-*.npz") if _NAME.fullmatch(path.name)),
+        key=lambda path: int(_NAME.fullmatch(path.name)[1]),
+    )
+
+
+def _variables(strategy: tf.distribute.Strategy, model: Any, optimizer: Any) -> list[Any]:
+    check_variables(strategy, model.variables, "model")
+    check_optimizer(strategy, optimizer, model.trainable_variables)  # makes its slots, if it has none yet
+    return [*model.variables, *optimizer.variables]
+
+
+def _describe(variable: Any) -> list[Any]:
+    """Give name, shape and dtype; the name without the numbers that Keras adds to a second "dense" in one process."""
+    name = "/".join(re.sub(r"_\d+(?=_|$)", "", part) for part in variable.path.split("/"))
+    return [name, list(variable.shape), tf.as_dtype(variable.dtype).name]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    with zipfile.ZipFile(path) as archive:
+        broken = archive.testzip()
+        if broken is not None:
+            raise zipfile.BadZipFile(f"the checksum of {broken} is wrong")
+    with np.load(path, allow_pickle=False) as file:
+        manifest = json.loads(bytes(file["manifest"]))
+        arrays = []
+        for index, (_, shape, dtype) in enumerate(manifest["variables"]):
+            array = file[f"variable-{index}"]
+            if array.dtype.kind == "V":  # NumPy does not know bfloat16 by name
+                array = array.view(tf.as_dtype(dtype).as_numpy_dtype)
+            arrays.append(array.reshape(shape))
+    return manifest, arrays
+
+
+def _check_fits(path: Path, saved: list[list[Any]], wanted: list[list[Any]]) -> None:
+    if saved == wanted:
+        return
+    in_file, here = (Counter(map(_say, descriptions)) for descriptions in (saved, wanted))
+    missing, unused = (sorted((a - b).elements()) for a, b in ((here, in_file), (in_file, here)))
+    raise BadInput(
+        f"restore: {path} does not fit this model and optimizer, and nothing was loaded."
+        + (f" Not in the file: {', '.join(missing)}." if missing else "")
+        + (f" In the file and not here: {', '.join(unused)}." if unused else "")
+        + (" The same variables, in another order." if not missing and not unused else "")
+        + " Make model and optimizer as they were when it was saved."
+    )
+
+
+def _say(description: list[Any]) -> str:
+    name, shape, dtype = description
+    return f"{name} {dtype}{shape}"
