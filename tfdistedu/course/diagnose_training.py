@@ -70,7 +70,7 @@ class Seen(NamedTuple):
     built_late: bool
 
 
-class _Optimizer(keras.optimizers.SGD):
+class WatchedSGD(keras.optimizers.SGD):
     """SGD that notes where it is built."""
 
     built_late = False
@@ -121,7 +121,7 @@ def _run(train: Callable[..., Any], case: Case) -> Seen:
     with strategy.scope():
         layer = keras.layers.Dense(1, kernel_initializer="zeros", dtype="float64")
         model = keras.Sequential([keras.layers.Input((3,), dtype="float64"), layer])
-        optimizer = _Optimizer(RATE, momentum=MOMENTUM)
+        optimizer = WatchedSGD(RATE, momentum=MOMENTUM)
 
     def note(replica: np.ndarray, examples: np.ndarray) -> None:
         audit.update((int(replica), int(example)) for example in examples)

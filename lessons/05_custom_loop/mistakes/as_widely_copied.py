@@ -14,7 +14,6 @@ CAUGHT_BY = "test_two_replicas_share_the_examples"
 SEEN = "ours"
 
 
-
 def train(
     strategy: tf.distribute.Strategy,
     model: Any,
@@ -36,6 +35,7 @@ def train(
     Returns:
         The mean loss of each epoch: over all its examples, each before the update of its batch.
     """
+
     @tf.function
     def distributed_train_step(inputs):
         features, labels = inputs

@@ -14,7 +14,6 @@ CAUGHT_BY = "test_two_replicas_share_the_examples"
 SEEN = "ours"
 
 
-
 def train(
     strategy: tf.distribute.Strategy,
     model: Any,
@@ -25,6 +24,7 @@ def train(
 ) -> list[float]:
     with strategy.scope():
         optimizer.build(model.trainable_variables)
+
     @tf.function
     def distributed_train_step(inputs):
         features, labels = inputs
@@ -50,6 +50,7 @@ def train(
 def twin(strategy, model, optimizer, loss, dataset, epochs=1):
     with strategy.scope():
         optimizer.build(model.trainable_variables)
+
     def one_step(inputs):
         x, y = inputs
         with tf.GradientTape() as tape:
