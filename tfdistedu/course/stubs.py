@@ -10,7 +10,7 @@ The idea: keep what states the task, drop what solves it. Comments are not in th
         raise NotImplementedError("allreduce.ring_all_gather: not started")
 
 Where the task is all in the docstring (*predict*, *tests*), every paragraph before the first section is kept. A
-*repair* keeps the whole body of its broken start, behind the same raise.
+*repair* keeps the docstring and the body of its broken start, behind the same raise.
 
 Costs: one pass over the tokens. Leaves out: references that are longer than a learner wants to write: refused.
 '''
@@ -99,8 +99,8 @@ def stub_of(text: str, function: ast.FunctionDef, exercise: Exercise, file: Path
     out = ["\n".join(signature), textwrap.indent(f'"""{_task(doc, exercise)}"""', "    ", lambda line: line.strip())]
     not_started = f'    raise NotImplementedError("{exercise.id}: not started")'
     if exercise.kind == "repair":
-        out += [not_started + "  # take this line out, and repair what follows"]
-        out += lines[body[0].lineno - 1 : function.end_lineno]
+        out += [not_started + "  # take this line out and repair the rest"]
+        out += lines[function.body[0].end_lineno : function.end_lineno]
     else:
         out += [f"    # {title}." for title in _titles(text, function)] + [not_started]
     return "\n".join(out) + "\n"
@@ -128,6 +128,8 @@ def _find(text: str, name: str, file: Path) -> ast.FunctionDef:
 
 def _task(doc: str, exercise: Exercise) -> str:
     """Return the part of a docstring that states the task."""
+    if exercise.kind == "repair":
+        return doc + "\n"
     first = _SECTION.search(doc)
     before = doc[: first.start()].rstrip() if first else doc.rstrip()
     if exercise.kind == "implement":
