@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from tfdistedu.course.lesson import Exercise, Lesson, load_lesson
 from tfdistedu.course.progress import Progress
 from tfdistedu.course.runner import Tests
 from tfdistedu.course.subject import Subject, choose_subject
-from tfdistedu.course.wrong import Failure
+from tfdistedu.course.wrong import Failure, wrapped
 from tfdistedu.errors import BadInput
 
 _COURSE = pytest.StashKey["_Course"]()
@@ -174,7 +175,10 @@ def pytest_terminal_summary(terminalreporter: object, config: pytest.Config) -> 
         terminalreporter.write_line(note)
     if course.waiting:
         plural = "test waits" if course.waiting == 1 else "tests wait"
-        terminalreporter.write_line(f"{course.waiting} later {plural} for these (--all-tests runs them).")
+        columns = shutil.get_terminal_size((100, 24)).columns
+        terminalreporter.write_line(
+            wrapped(f"{course.waiting} later {plural} for these (--all-tests runs them).", columns)
+        )
     if config.getoption("report"):
         report = {"passed": passed, "failures": [failure.as_json() for failure in course.failed.values()]}
         Path(config.getoption("report")).write_text(json.dumps(report), encoding="utf-8")
