@@ -10,7 +10,7 @@ READY  := $(VENV)/.installed
 ifneq ($(origin PYTHON),file)
 ifneq ($(wildcard $(READY)),)
 ifneq ($(shell $(PYTHON) -V),$(shell $(BIN)/python -V))
-$(shell rm -f $(READY))
+$(shell rm -rf $(VENV))
 endif
 endif
 endif
@@ -34,7 +34,7 @@ venv: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "This needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % v)'
 	@echo "Setting up $(VENV): about 0.7 GB to download, 2.5 GB on disk. This happens once."
-	$(PYTHON) -m venv --clear $(VENV)
+	test -x $(BIN)/python || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[test,docs]'
 	@touch $(READY)
 

@@ -45,8 +45,8 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, deadline: float = 60
     Example:
         >>> run_isolated(divmod, 7, 2)
         Ended(value=(3, 1), error=None)
-        >>> run_isolated(divmod, 7, 0).error
-        'ZeroDivisionError: integer modulo by zero'
+        >>> run_isolated(int, "seven").error
+        "ValueError: invalid literal for int() with base 10: 'seven'"
 
     """
     may_fork = sys.platform.startswith("linux") and not is_awake()

@@ -75,9 +75,9 @@ def _print(result: Result) -> None:
     for row, reason in result.counterexamples:
         out.print(f"Not the same: {row.way}. {reason[0].upper()}{reason[1:]}.")
     out.print(
-        f"Batches of {bench.GLOBAL_BATCH} divide evenly by {bench.N_REPLICAS}, because `fit` weighs a ragged last batch "
-        "otherwise (the custom loop would not mind). Virtual devices share this machine's cores: they show that a "
-        "program is right, and make nothing faster."
+        f"Batches of {bench.GLOBAL_BATCH} divide evenly by {bench.N_REPLICAS}, because `fit` weighs a ragged "
+        "last batch otherwise (the custom loop would not mind). Virtual devices share this machine's cores: they show "
+        "that a program is right, and make nothing faster."
     )
 
 
