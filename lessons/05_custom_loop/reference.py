@@ -26,6 +26,7 @@ def train(
     # Step 2: hand the examples out. Each replica gets its part of every global batch.
     batches = strategy.experimental_distribute_dataset(dataset)
 
+    # --8<-- [start:replica_step]
     def replica_step(x, y):
         # Step 3: divide by the global count. Then the shares of all replicas add up to one device's mean.
         count = tf.shape(x)[0]
@@ -38,6 +39,8 @@ def train(
         # Step 4: apply. The optimizer adds the gradients up over the replicas by itself.
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return total, count
+
+    # --8<-- [end:replica_step]
 
     @tf.function(reduce_retracing=True)
     def step(batch):

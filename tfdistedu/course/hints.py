@@ -36,7 +36,8 @@ def hints_for(lesson: Lesson, exercise: Exercise) -> list[str]:
 
     """
     file = lesson.folder / "hints.md"
-    section = re.search(rf"^## {exercise.name}\n(.*?)(?=^## |\Z)", file.read_text(encoding="utf-8"), re.M | re.S)
+    text = re.sub(r"<!--.*?-->", "", file.read_text(encoding="utf-8"), flags=re.S)  # markers for the page
+    section = re.search(rf"^## {exercise.name}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     found = re.findall(r"^\d\. (.*?)(?=^\d\. |\Z)", section.group(1), re.M | re.S) if section else []
     if len(found) != RUNGS:
         raise BadInput(f"{file}: the section '## {exercise.name}' has {len(found)} hints, and needs {RUNGS}.")

@@ -15,6 +15,7 @@ Costs: runs each file once. Leaves out: whether they are what they claim; see `t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,11 +70,12 @@ def load_mistakes(lesson: Lesson) -> list[MistakeFile]:
         BadInput: A file lacks something; the message names file and word.
 
     """
-    return [_load(file) for file in sorted((lesson.folder / "mistakes").glob("*.py"))]
+    return [_load(file, file.read_bytes()) for file in sorted((lesson.folder / "mistakes").glob("*.py"))]
 
 
-def _load(file: Path) -> MistakeFile:
-    """Read one file."""
+@functools.lru_cache(maxsize=1024)
+def _load(file: Path, _: bytes) -> MistakeFile:
+    """Read one file; the same text gives the same functions, so what was seen of them can be kept."""
     module = load_module(file)
     for word in _TEXTS:
         if not isinstance(getattr(module, word, None), str):

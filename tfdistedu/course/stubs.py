@@ -100,7 +100,8 @@ def stub_of(text: str, function: ast.FunctionDef, exercise: Exercise, file: Path
     not_started = f'    raise NotImplementedError("{exercise.id}: not started")'
     if exercise.kind == "repair":
         out += [not_started + "  # take this line out and repair the rest"]
-        out += lines[function.body[0].end_lineno : function.end_lineno]
+        kept = lines[function.body[0].end_lineno : function.end_lineno]
+        out += [line for line in kept if "--8<--" not in line]  # markers are for the page
     else:
         out += [f"    # {title}." for title in _titles(text, function)] + [not_started]
     return "\n".join(out) + "\n"

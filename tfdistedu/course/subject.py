@@ -44,6 +44,7 @@ class Subject:
     lesson: Lesson
     file: Path | None
     _module: types.ModuleType | None = field(default=None, repr=False)
+    _references: dict[str, Callable[..., Any]] = field(default_factory=dict, repr=False)
 
     @property
     def is_exercise(self) -> bool:
@@ -64,7 +65,9 @@ class Subject:
 
         """
         if self.file is None:
-            return resolve(self.lesson, exercise.reference)
+            if exercise.name not in self._references:
+                self._references[exercise.name] = resolve(self.lesson, exercise.reference)
+            return self._references[exercise.name]
         if self._module is None:
             self._module = load_module(self.file)
         return _function_in(self._module, exercise.name, self.file)

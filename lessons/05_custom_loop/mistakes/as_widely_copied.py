@@ -36,6 +36,7 @@ def train(
         The mean loss of each epoch: over all its examples, each before the update of its batch.
     """
 
+    # --8<-- [start:copied]
     @tf.function
     def distributed_train_step(inputs):
         features, labels = inputs
@@ -55,6 +56,7 @@ def train(
             total_loss += strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica_loss, axis=None)
             num_batches += 1
         losses.append(float(total_loss / num_batches))
+    # --8<-- [end:copied]
     return losses
 
 
