@@ -41,6 +41,11 @@ class Learner:
         """Run `tfdistedu learn`."""
         return self.run("tfdistedu", "learn", *words, **more)
 
+    def warm(self, fresh_processes, module: str, *words: str):
+        """Run a module with arguments in a process that has TensorFlow imported already; it saves four seconds."""
+        code = f"import runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)\n"
+        return fresh_processes.run(code, words, self.home, {**BARE, "HOME": str(self.home)})
+
     def folder(self, slug: str) -> Path:
         """Return a lesson's folder."""
         return next(self.root.glob(f"*_{slug}"))

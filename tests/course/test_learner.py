@@ -159,6 +159,44 @@ def test_a_scripted_learner_goes_through_allreduce_in_40_columns(learner):
     assert not [line for line in too_wide(everything) if "=" not in line and not line.startswith("_")]
 
 
+def solve_allreduce(learner) -> None:
+    """Write right answers to all exercises of allreduce."""
+    mine = f"def predict_ring():\n    return {ANSWERS}\n"
+    learner.write("allreduce", learner.read("allreduce", "reference.py"), RING, mine)
+
+
+def test_a_scripted_learner_goes_through_custom_loop_and_ends_at_100_percent(learner, fresh_processes):
+    solve_allreduce(learner)
+    assert learner.learn("check", "allreduce").returncode == 0
+    assert learner.learn("start", "custom_loop").returncode == 0
+    stub = learner.read("custom_loop", "stub.py")
+    broken = "".join(line for line in stub.splitlines(True) if "take this line out" not in line)
+    told = []
+    for source, name in (
+        (broken, "as_widely_copied"),
+        (learner.read("custom_loop", "mistakes/mean_of_means.py"), "mean_of_means"),
+    ):
+        learner.write("custom_loop", source)
+        done = learner.warm(fresh_processes, "pytest", "lessons/05_custom_loop", "--exercise", "train")
+        assert done.status == 1
+        assert f"A known mistake does exactly this: {name}." in " ".join(done.stdout.split()), done.stdout
+        told += [done.stdout, learner.learn("hint", "custom_loop.train").stdout]
+    assert "example 0 is seen 2 times" in " ".join(told[0].split())
+    mine = f"def predict_counts():\n    return {COUNTS}\n"
+    learner.write("custom_loop", learner.read("custom_loop", "reference.py"), mine)
+    done = learner.learn("check", "custom_loop")
+    assert done.returncode == 0, done.stdout
+    told += [done.stdout, done.stderr, learner.learn("list").stdout]
+    used = learner.warm(fresh_processes, "tfdistedu", "learn", "use", "custom_loop")
+    assert used.status == 0, used.stdout + used.stderr
+    assert json.loads(learner.learn("list", "--json", "-").stdout)["percent"] == 100
+    assert "All exercises pass" in learner.learn().stdout
+    everything = "\n".join([*told, used.stdout])
+    assert everything.isascii()
+    assert "\x1b" not in everything
+    assert not [line for line in too_wide(everything) if "=" not in line and not line.startswith("_")]
+
+
 def test_a_changed_test_makes_a_pass_stale_and_locks_nothing(learner):
     learner.write("allreduce", RING)
     assert learner.learn("check", "allreduce.ring_all_gather").returncode == 0
