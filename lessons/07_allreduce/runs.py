@@ -10,7 +10,7 @@ from tfdistedu.collectives.draw import picture
 from tfdistedu.collectives.draw_svg import svg
 from tfdistedu.collectives.trace import bytes_per_link, trace
 from tfdistedu.course.lesson import load_lesson
-from tfdistedu.course.runner import Tests
+from tfdistedu.course.runner import LessonTests
 from tfdistedu.course.subject import choose_subject, load_module
 
 FOLDER = Path(__file__).parent
@@ -43,7 +43,7 @@ def busiest(schedule):
 def check_seconds():
     """Return how long the tests take on the references; the start of Python and pytest not counted."""
     lesson = load_lesson(FOLDER)
-    tests, subject, start = Tests(lesson), choose_subject(lesson, "reference"), time.perf_counter()
+    tests, subject, start = LessonTests(lesson), choose_subject(lesson, "reference"), time.perf_counter()
     for exercise in lesson.exercises:
         assert not tests.check(exercise, subject)
     return f"{time.perf_counter() - start:.1f} s"

@@ -19,13 +19,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tfdistedu.course.deadline import deadline
 from tfdistedu.course.lesson import Exercise, Lesson
 from tfdistedu.course.progress import Progress
-from tfdistedu.course.runner import Tests
+from tfdistedu.course.runner import LessonTests
 from tfdistedu.course.subject import choose_subject, resolve
 from tfdistedu.errors import DeadlineExceeded
 
-_MARGIN = 30.0
+_MARGIN, _USE_SECONDS = 30.0, 300.0
+_USAGE_ERROR = 4  # of pytest; ours is 2
 
 
 def check_lesson(lesson: Lesson, exercise: Exercise | None, quiet: bool = False) -> tuple[int, dict[str, Any]]:
@@ -56,7 +58,7 @@ def check_lesson(lesson: Lesson, exercise: Exercise | None, quiet: bool = False)
                 f"pytest did not end within {seconds:g} s on {lesson.folder}; it was killed."
             ) from None
         data = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
-    return done.returncode, data
+    return 2 if done.returncode == _USAGE_ERROR else done.returncode, data
 
 
 def use_lesson(lesson: Lesson, progress: Progress, say: Callable[[str], None]) -> int:
@@ -70,6 +72,9 @@ def use_lesson(lesson: Lesson, progress: Progress, say: Callable[[str], None]) -
     Returns:
         The exit status.
 
+    Raises:
+        DeadlineExceeded: It took too long.
+
     """
     if not lesson.use:
         say(f"{lesson.slug} has nothing to use.")
@@ -81,13 +86,15 @@ def use_lesson(lesson: Lesson, progress: Progress, say: Callable[[str], None]) -
         say(f"First {missing[0].id} has to pass: tfdistedu learn check {lesson.slug}")
         return 1
     subject = choose_subject(lesson)
-    tests = Tests(lesson)
+    tests = LessonTests(lesson)
     for each in wanted:  # a pass may be stale: what drives the real thing is looked at once more
         failures = tests.check(each, subject)
         if failures:
             say(failures[0].text())
             return 1
-    return int(function(types.SimpleNamespace(**{each.name: subject.function(each) for each in wanted}), say) or 0)
+    mine = types.SimpleNamespace(**{each.name: subject.function(each) for each in wanted})
+    with deadline(_USE_SECONDS, subject.file or ""):
+        return int(function(mine, say) or 0)
 
 
 def changes_of(file: Path, seconds: float = 0.3) -> Iterator[None]:

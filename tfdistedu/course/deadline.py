@@ -56,11 +56,11 @@ def deadline(seconds: float, file: Path | str = "", hard: bool = False) -> Itera
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
-    where = "?"
+    where = ""
 
     def ring(_: int, frame: FrameType | None) -> None:
         nonlocal where
-        where = place(frame, file) if where == "?" else where
+        where = where or place(frame, file)
         raise _Alarm
 
     def give_up() -> None:
@@ -78,6 +78,8 @@ def deadline(seconds: float, file: Path | str = "", hard: bool = False) -> Itera
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+        if where:  # it rang, and the body swallowed it
+            raise _Alarm
     except _Alarm:
         raise DeadlineExceeded(
             f"it did not end within {seconds:g} s; it was at {where}. Is there a loop without an end?"

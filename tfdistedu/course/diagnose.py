@@ -88,16 +88,23 @@ def check_schedule(function: Callable[[int], Any], n_ranks: int) -> Schedule:
     missing = [[c for c in range(n_ranks) if c not in _held(terms, rank)] for rank in range(n_ranks)]
     for rank, chunks in enumerate(missing):
         if chunks:
-            count = {len(each) for each in missing}
             raise Wrong(
                 f"{call}: after the last round, rank {rank} lacks {_chunks(chunks)}.",
                 called=call,
                 came=f"{len(schedule.rounds)} rounds; rank {rank} then holds {_chunks(_held(terms, rank))}",
                 expected=f"rank {rank} holds {_chunks(range(n_ranks))}",
                 why=f"chunk {chunks[0]} starts at rank {chunks[0]} alone and has to be passed on until all have it",
-                symptom=f"every rank lacks {count.pop()} of {n_ranks} chunks" if len(count) == 1 else "",
+                symptom=_lacking(missing, n_ranks),
             )
     return schedule
+
+
+def _lacking(missing: list[list[int]], n_ranks: int) -> str:
+    """Say what all ranks have in common, if anything."""
+    counts = {len(each) for each in missing}
+    if counts == {n_ranks - 1} and all(rank not in chunks for rank, chunks in enumerate(missing)):
+        return "every rank ends with its own chunk only"
+    return f"every rank lacks {counts.pop()} of {n_ranks} chunks" if len(counts) == 1 else ""
 
 
 def _check_transfer(call: str, index: int, t: Transfer, held: list[list[int]]) -> None:

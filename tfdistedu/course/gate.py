@@ -24,7 +24,7 @@ from typing import Any
 from tfdistedu.course.hints import hints_for
 from tfdistedu.course.lesson import Exercise, Lesson, all_lessons
 from tfdistedu.course.mistakes import MistakeFile, load_mistakes
-from tfdistedu.course.runner import Tests
+from tfdistedu.course.runner import LessonTests
 from tfdistedu.course.subject import choose_subject, resolve
 from tfdistedu.errors import BadInput
 
@@ -60,7 +60,7 @@ def check_lesson(lesson: Lesson, only: str = "") -> Iterator[Row]:
         One row for each thing tried.
 
     """
-    tests, mistakes = Tests(lesson), load_mistakes(lesson)
+    tests, mistakes = LessonTests(lesson), load_mistakes(lesson)
     names = {exercise.name for exercise in lesson.exercises} | {e.grades for e in lesson.exercises if e.grades}
     for mistake in mistakes:
         if mistake.exercise not in names:
@@ -82,7 +82,7 @@ def check_lesson(lesson: Lesson, only: str = "") -> Iterator[Row]:
             yield from _check_graded(lesson, tests, exercise, mistakes)
 
 
-def _check_graded(lesson: Lesson, tests: Tests, exercise: Exercise, mistakes: list[MistakeFile]) -> Iterator[Row]:
+def _check_graded(lesson: Lesson, tests: LessonTests, exercise: Exercise, mistakes: list[MistakeFile]) -> Iterator[Row]:
     """Try the wrong variants that a learner's tests are graded against."""
     bank = [mistake for mistake in mistakes if mistake.exercise == exercise.grades]
     for mistake in bank:
@@ -100,7 +100,7 @@ def _timed(exercise: Exercise, subject: str, find: Callable[[], str]) -> Row:
     return Row(exercise.id, subject, problem, time.perf_counter() - start)
 
 
-def _stub_problem(tests: Tests, exercise: Exercise) -> str:
+def _stub_problem(tests: LessonTests, exercise: Exercise) -> str:
     failures = tests.check(exercise, choose_subject(tests.lesson, "stub"), everything=True)
     other = [failure for failure in failures if failure.kind != "not started"]
     if other:
@@ -111,12 +111,12 @@ def _stub_problem(tests: Tests, exercise: Exercise) -> str:
     return "" if failures else "it has no test"
 
 
-def _reference_problem(tests: Tests, exercise: Exercise) -> str:
+def _reference_problem(tests: LessonTests, exercise: Exercise) -> str:
     failures = tests.check(exercise, choose_subject(tests.lesson, "reference"))
     return f"{failures[0].test} rejects it: {failures[0].what}" if failures else ""
 
 
-def _mistake_problem(tests: Tests, exercise: Exercise, mistake: MistakeFile, function: Callable[..., Any]) -> str:
+def _mistake_problem(tests: LessonTests, exercise: Exercise, mistake: MistakeFile, function: Callable[..., Any]) -> str:
     failures = tests.check(exercise, function, everything=True)
     if not failures:
         return "no test rejects it"
@@ -128,7 +128,7 @@ def _mistake_problem(tests: Tests, exercise: Exercise, mistake: MistakeFile, fun
     return "" if named.id == mistake.id else f"it is called {named.id}"
 
 
-def _twin_problem(tests: Tests, exercise: Exercise, mistake: MistakeFile) -> str:
+def _twin_problem(tests: LessonTests, exercise: Exercise, mistake: MistakeFile) -> str:
     if mistake.twin is None:
         return f"{mistake.file.name} has no function twin"
     twin = mistake.twin
@@ -147,7 +147,11 @@ def _whole_problem(lesson: Lesson, exercise: Exercise, mistakes: list[MistakeFil
 
 
 def _same_problem(
-    tests: Tests, exercise: Exercise, probe: str, mistakes: list[MistakeFile], others: dict[str, Callable[..., Any]]
+    tests: LessonTests,
+    exercise: Exercise,
+    probe: str,
+    mistakes: list[MistakeFile],
+    others: dict[str, Callable[..., Any]],
 ) -> str:
     seen = {tests.fingerprint(probe, function, exercise): name for name, function in others.items()}
     for mistake in mistakes:

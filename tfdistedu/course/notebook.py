@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tfdistedu.course.lesson import find_lesson, find_root
-from tfdistedu.course.runner import Tests
+from tfdistedu.course.runner import LessonTests
 from tfdistedu.errors import BadInput
 
 
@@ -41,7 +41,7 @@ def check(exercise: str, function: Callable[..., Any]) -> bool:
         root = packaged_lessons()  # nothing is written there, so a notebook can be anywhere
     lesson = find_lesson(root, slug)
     asked = lesson.exercise(name)
-    failures = Tests(lesson).check(asked, function)
+    failures = LessonTests(lesson).check(asked, function)
     print(failures[0].text() if failures else f"passed: {asked.id}")
     return not failures
 

@@ -5,7 +5,7 @@ with a unit stands in an element that names its record:
 
     <data value="allreduce.ring_4">12.0 MB</data>         compared with docs/recorded/allreduce/values.json
     ```python
-    --8<-- "lessons/07_allreduce/naive.py:naive"           the section has both its markers, and each line has run
+    lessons/07_allreduce/naive.py:naive                    the section has both its markers, and each line has run
     ```
 
 Costs: reads the page, and runs what it shows once more, line by line. Leaves out: style.
@@ -29,7 +29,10 @@ from tfdistedu.course.subject import load_module
 
 MOST_WORDS, MOST_EXCERPTS, MOST_LINES = 1200, 3, 25
 
-_DIRECTIVE = re.compile(r'^\s*--8<-- "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$')
+# Written so that this file, shown on a page, holds no marker itself.
+_DIRECTIVE = re.compile(r'^\s*-{2}8<[-]{2} "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$')
+_LOOKS_LIKE_ONE = re.compile(r"8<[-]")
+_CUT = "--8<" + "--"
 _UNIT = re.compile(
     r"(?<![\w.])\d[\d.,]*\s?(?:[kKMGT]i?B/s|[kKMGT]i?B|B/s|bytes?|ms|us|ns|s|seconds?|minutes?|hours?|%|times|x)\b(?!\w)"
     r"|\d[\d.,]*\s?%"
@@ -77,8 +80,8 @@ def _fences(text: str, base: Path) -> Iterator[str]:
     if excerpts > MOST_EXCERPTS:
         yield f"{excerpts} excerpts of code; a page has at most {MOST_EXCERPTS}"
     for number, line in enumerate(text.splitlines(), 1):
-        if "8<-" in line and not _DIRECTIVE.match(line):
-            yield f'line {number}: not of the form --8<-- "file:section": {line.strip()}'
+        if _LOOKS_LIKE_ONE.search(line) and not _DIRECTIVE.match(line):
+            yield f'line {number}: not of the form {_CUT} "file:section": {line.strip()}'
 
 
 def _numbers(text: str, lesson: Lesson, base: Path) -> Iterator[str]:
@@ -168,7 +171,7 @@ def section(file: Path, name: str | None) -> range | str:
     marks = [
         (kind, number)
         for number, line in enumerate(lines, 1)
-        for kind, found in re.findall(r"--8<-- \[(start|end):\s*([\w-]+)\]", line)
+        for kind, found in re.findall(r"-{2}8<[-]{2} \[(start|end):\s*([\w-]+)\]", line)
         if found == name
     ]
     if [kind for kind, _ in marks] != ["start", "end"]:

@@ -23,7 +23,7 @@ import pytest
 
 from tfdistedu.course.lesson import Exercise, Lesson, load_lesson
 from tfdistedu.course.progress import Progress
-from tfdistedu.course.runner import Tests
+from tfdistedu.course.runner import LessonTests
 from tfdistedu.course.subject import Subject, choose_subject
 from tfdistedu.course.wrong import Failure, wrapped
 from tfdistedu.errors import BadInput
@@ -39,7 +39,7 @@ class _Course:
         self.which = config.getoption("subject")
         self.everything = config.getoption("all_tests")
         self.subjects: dict[Path, Subject] = {}
-        self.tests: dict[Path, Tests] = {}
+        self.tests: dict[Path, LessonTests] = {}
         self.failed: dict[str, Failure] = {}
         self.passed: dict[str, set[str]] = {}
         self.notes: list[str] = []
@@ -73,7 +73,7 @@ class LessonFile(pytest.Module):
         """Give one item for each test."""
         course = self.config.stash[_COURSE]
         lesson = load_lesson(self.path.parent)
-        tests = course.tests[lesson.folder] = Tests(lesson)
+        tests = course.tests[lesson.folder] = LessonTests(lesson)
         for name, (asked, _) in tests.all().items():
             if self.config.getoption("exercise") in (None, asked):
                 yield ExerciseTest.from_parent(self, name=name, exercise=lesson.exercise(asked))

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from tfdistedu.course.grade import grade
 from tfdistedu.course.lesson import Lesson, all_lessons
 from tfdistedu.course.mistakes import load_mistakes
-from tfdistedu.course.runner import RECORDED, Tests
+from tfdistedu.course.runner import RECORDED, LessonTests
 from tfdistedu.course.stubs import make_stub
 from tfdistedu.course.subject import load_module
 
@@ -130,7 +130,7 @@ def record(root: Path, docs: Path, timed: bool = False) -> list[Path]:
 
 def _recorded(lesson: Lesson) -> dict[str, Any]:
     """Make what a learner's machine may know of the mistakes."""
-    tests, mistakes = Tests(lesson), load_mistakes(lesson)
+    tests, mistakes = LessonTests(lesson), load_mistakes(lesson)
     known: dict[str, list[dict[str, str]]] = {}
     survived: dict[str, dict[str, list[str]]] = {}
     for exercise in lesson.exercises:

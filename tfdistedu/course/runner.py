@@ -32,7 +32,7 @@ RECORDED = "recorded.json"
 NO_END = "it does not end"
 
 
-class Tests:
+class LessonTests:
     """The tests of one lesson, and what was recorded of its mistakes.
 
     Attributes:

@@ -101,7 +101,7 @@ def stub_of(text: str, function: ast.FunctionDef, exercise: Exercise, file: Path
     if exercise.kind == "repair":
         out += [not_started + "  # take this line out and repair the rest"]
         kept = lines[function.body[0].end_lineno : function.end_lineno]
-        out += [line for line in kept if "--8<--" not in line]  # markers are for the page
+        out += [line for line in kept if "# --8<" not in line]  # markers are for the page
     else:
         out += [f"    # {title}." for title in _titles(text, function)] + [not_started]
     return "\n".join(out) + "\n"
