@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfdistedu.course import diagnose_training as small
+from tfdistedu.course import small_training as small
 from tfdistedu.course.lesson import load_lesson
 from tfdistedu.course.mistakes import load_mistakes
 from tfdistedu.course.subject import choose_subject, load_module
@@ -54,7 +54,7 @@ def shown():
     """Run every line that the page shows."""
     lesson = load_lesson(FOLDER)
     for train in (copied(), choose_subject(lesson, "reference").function(lesson.exercise("train"))):
-        small._run(train, small.TWO_REPLICAS)
+        small.run(train, small.TWO_REPLICAS)
     virtual_cpus(4)
     strategy = mirrored_strategy(2)
     with strategy.scope():

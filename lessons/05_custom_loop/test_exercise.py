@@ -6,17 +6,9 @@ Smallest case first. The argument of a test is the function under test.
 from pathlib import Path
 
 from tfdistedu.course.diagnose import check_prediction
-from tfdistedu.course.diagnose_training import (
-    ONE_DEVICE,
-    RAGGED,
-    TWO_REPLICAS,
-    check_built,
-    check_examples,
-    check_losses,
-    check_weights,
-    probe,
-)
+from tfdistedu.course.diagnose_training import check_built, check_examples, check_losses, check_weights, probe
 from tfdistedu.course.runner import attempt
+from tfdistedu.course.small_training import ONE_DEVICE, RAGGED, TWO_REPLICAS
 from tfdistedu.course.subject import load_module
 
 FOLDER = Path(__file__).parent
