@@ -1,9 +1,9 @@
+# stub.py is made by `make record`; your copy of it is exercise.py, and nothing overwrites that.
 """Lesson 05_custom_loop: The custom loop that everybody copies.
 
 Why does the loop that most tutorials print train something else on four replicas than on one device?
 
-Your file is exercise.py. It is a copy of stub.py, which `make record` made, and nothing overwrites it.
-Replace what says "not started", then run: pytest lessons/05_custom_loop
+In exercise.py, replace what says "not started". Then: pytest lessons/05_custom_loop
 """
 
 from __future__ import annotations

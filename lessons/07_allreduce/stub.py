@@ -1,9 +1,9 @@
+# stub.py is made by `make record`; your copy of it is exercise.py, and nothing overwrites that.
 """Lesson 07_allreduce: All-reduce in a ring.
 
 How can n machines add up their gradients when no machine may be the bottleneck?
 
-Your file is exercise.py. It is a copy of stub.py, which `make record` made, and nothing overwrites it.
-Replace what says "not started", then run: pytest lessons/07_allreduce
+In exercise.py, replace what says "not started". Then: pytest lessons/07_allreduce
 """
 
 from __future__ import annotations

@@ -58,9 +58,10 @@ def test_another_right_reference_is_red_in_drift_checks_alone_and_green_after_ma
         path: path.read_text(encoding="utf-8") for path in copy.rglob("*") if path.suffix in (".py", ".md", ".svg")
     }
     shutil.copyfile(copy / "another_reference.py", copy / "lessons" / "01_tiny" / "reference.py")
+    made = ["stub.py", "picture.svg", "trace.txt", "values.json", "tiny.md", "page.md"]
     wrong, drifts, problems = state(copy)
     assert (wrong, problems) == ([], [])
-    assert {drift.file.name for drift in drifts} == {"stub.py", "picture.svg", "trace.txt", "values.json", "tiny.md"}
+    assert {drift.file.name for drift in drifts} == set(made)
     assert all(drift.why.endswith("Run: make record") for drift in drifts)
     changed = record.record(copy / "lessons", copy / "docs")
     assert {path.name for path in changed} == {drift.file.name for drift in drifts}
@@ -68,6 +69,10 @@ def test_another_right_reference_is_red_in_drift_checks_alone_and_green_after_ma
     page = copy / "docs" / "lessons" / "tiny.md"
     assert '<data value="tiny.all_rounds">12 kB</data>' in before[page]
     assert '<data value="tiny.all_rounds">8 kB</data>' in page.read_text(encoding="utf-8")
+    readable = (copy / "lessons" / "01_tiny" / "page.md").read_text(encoding="utf-8")
+    assert readable.startswith("<!-- Made by `make record` from docs/lessons/tiny.md")
+    assert "have *= 2" in readable
+    assert "All rounds together take 8 kB." in readable
     assert "let everybody who has it send it" in (copy / "lessons" / "01_tiny" / "stub.py").read_text(encoding="utf-8")
 
 

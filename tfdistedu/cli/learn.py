@@ -76,8 +76,9 @@ def start(lesson: str | None = _LESSON) -> None:
     for objective in chosen.objectives:
         _say(objective, "  - ")
     _say(f"{'Made' if fresh else 'There already:'} {course.shown(file)}")
-    if chosen.page:
-        _say(f"Read: {chosen.page}")
+    page = chosen.folder / "page.md"
+    if page.is_file():
+        _say(f"Read: {course.shown(page)}")
     _say("Next: " + _command("check", chosen.slug))
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from tfdistedu.course.hints import hints_for
 from tfdistedu.course.lesson import Exercise, Lesson, all_lessons
 from tfdistedu.course.mistakes import MistakeFile, load_mistakes
-from tfdistedu.course.runner import LessonTests
+from tfdistedu.course.runner import PATIENT, LessonTests
 from tfdistedu.course.subject import choose_subject, resolve
 from tfdistedu.errors import BadInput
 
@@ -60,7 +60,7 @@ def check_lesson(lesson: Lesson, only: str = "") -> Iterator[Row]:
         One row for each thing tried.
 
     """
-    tests, mistakes = LessonTests(lesson), load_mistakes(lesson)
+    tests, mistakes = LessonTests(lesson, PATIENT), load_mistakes(lesson)
     names = {exercise.name for exercise in lesson.exercises} | {e.grades for e in lesson.exercises if e.grades}
     for mistake in mistakes:
         if mistake.exercise not in names:

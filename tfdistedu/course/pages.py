@@ -17,6 +17,7 @@ import ast
 import json
 import re
 import sys
+import textwrap
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -24,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from tfdistedu.course.lesson import Lesson
-from tfdistedu.course.record import COMMAND, DATA
 from tfdistedu.course.subject import load_module
 
 MOST_WORDS, MOST_EXCERPTS, MOST_LINES = 1200, 3, 25
@@ -37,6 +37,12 @@ _UNIT = re.compile(
     r"(?<![\w.])\d[\d.,]*\s?(?:[kKMGT]i?B/s|[kKMGT]i?B|B/s|bytes?|ms|us|ns|s|seconds?|minutes?|hours?|%|times|x)\b(?!\w)"
     r"|\d[\d.,]*\s?%"
 )
+COMMAND = "make record"
+"""What makes every recorded file."""
+
+DATA = re.compile(r'<data value="([^"]+)">([^<]*)</data>')
+"""A recorded number in a page."""
+
 _PARTS = ("## The naive version", "## A sibling", "## The recorded run", "## Your turn", "## Looks right, is wrong")
 _LAST = ("## What it costs", "## Take away", "## On Monday", "## Next")
 
@@ -113,6 +119,35 @@ def _shape(text: str, lesson: Lesson) -> Iterator[str]:
     for exercise in lesson.exercises:
         if f"`{exercise.name}`" not in text:
             yield f"it never names the exercise `{exercise.name}`"
+
+
+def readable(lesson: Lesson, base: Path) -> str:
+    """Return a page as plain text to read beside the exercise, for those who do not build the site.
+
+    Args:
+        lesson: The lesson.
+        base: The folder that paths in the page are relative to.
+
+    Returns:
+        Markdown: includes are put in; hints and our answers are left out, for `learn hint` and `learn show` have them.
+
+    """
+    text = (base / lesson.page).read_text(encoding="utf-8")
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    text = re.sub(r"^\?\?\? .*\n(?:\n|    .*\n)*", "", text, flags=re.M)
+    text = re.sub(r'<figure[^>]*data-command="([^"]+)".*?</figure>', r"The picture: run `\1`.", text, flags=re.S)
+    text = DATA.sub(lambda match: match[2], text)
+    text = re.sub(
+        r'^!!! \w+ "(.*)"\n((?:\n|    .*\n)*)', lambda m: f"**{m[1]}**\n{textwrap.dedent(m[2])}", text, flags=re.M
+    )
+
+    def put_in(match: re.Match) -> str:
+        shown = section(base / match["file"], match["section"])
+        lines = (base / match["file"]).read_text(encoding="utf-8").splitlines()
+        return textwrap.dedent("\n".join(lines[number - 1] for number in shown)).strip()
+
+    body = re.sub(_DIRECTIVE.pattern, put_in, text, flags=re.M)
+    return f"<!-- Made by `{COMMAND}` from {lesson.page}; the site has the same with pictures. -->\n{body}"
 
 
 def fences(text: str) -> Iterator[tuple[str, list[str], int]]:

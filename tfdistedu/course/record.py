@@ -7,6 +7,7 @@ compares. Each drift names this command.
     mistakes    ---->  lessons/NN_slug/recorded.json      fingerprints; what weak tests let through
     runs.py     ---->  docs/recorded/slug/*               OUTPUTS: texts and pictures; VALUES: numbers, with versions
     VALUES      ---->  docs/lessons/*.md                  the text inside of <data value="slug.name">...</data>
+    the page    ---->  lessons/NN_slug/page.md            the same to read without the site
 
 `runs.py` of a lesson has OUTPUTS (file name to function), VALUES (name to function: the same on every machine, compared
 as text) and TIMED (the same, but measured: kept as recorded until somebody records anew with `--timed`).
@@ -19,7 +20,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,15 +28,10 @@ from typing import Any, NamedTuple
 from tfdistedu.course.grade import grade
 from tfdistedu.course.lesson import Lesson, all_lessons
 from tfdistedu.course.mistakes import load_mistakes
-from tfdistedu.course.runner import RECORDED, LessonTests
+from tfdistedu.course.pages import COMMAND, DATA, readable
+from tfdistedu.course.runner import PATIENT, RECORDED, LessonTests
 from tfdistedu.course.stubs import make_stub
 from tfdistedu.course.subject import load_module
-
-COMMAND = "make record"
-"""What makes every recorded file."""
-
-DATA = re.compile(r'<data value="([^"]+)">([^<]*)</data>')
-"""A recorded number in a page."""
 
 
 class Drift(NamedTuple):
@@ -84,6 +79,8 @@ def made(lesson: Lesson, docs: Path, timed: bool = False) -> Iterator[tuple[Path
     if lesson.page and page.is_file():
         text = page.read_text(encoding="utf-8")
         yield page, DATA.sub(lambda m: f'<data value="{m[1]}">{values.get(m[1], m[2])}</data>', text)
+        # `record` has written what came before by now, so this reads the new page and the new outputs.
+        yield lesson.folder / "page.md", readable(lesson, docs.parent)
 
 
 def drifts(lesson: Lesson, docs: Path) -> list[Drift]:
@@ -130,7 +127,7 @@ def record(root: Path, docs: Path, timed: bool = False) -> list[Path]:
 
 def _recorded(lesson: Lesson) -> dict[str, Any]:
     """Make what a learner's machine may know of the mistakes."""
-    tests, mistakes = LessonTests(lesson), load_mistakes(lesson)
+    tests, mistakes = LessonTests(lesson, PATIENT), load_mistakes(lesson)
     known: dict[str, list[dict[str, str]]] = {}
     survived: dict[str, dict[str, list[str]]] = {}
     for exercise in lesson.exercises:

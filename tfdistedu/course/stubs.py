@@ -59,9 +59,9 @@ def make_stub(lesson: Lesson) -> str:
         stub = stub_of(text, function, exercise, file)
         parts += [*_aliases(text, stub), stub.rstrip("\n")]
     head = (
+        "# stub.py is made by `make record`; your copy of it is exercise.py, and nothing overwrites that.\n"
         f'"""Lesson {lesson.folder.name}: {lesson.title}.\n\n{lesson.question}\n\n'
-        "Your file is exercise.py. It is a copy of stub.py, which `make record` made, and nothing overwrites it.\n"
-        f'Replace what says "not started", then run: pytest lessons/{lesson.folder.name}\n'
+        f'In exercise.py, replace what says "not started". Then: pytest lessons/{lesson.folder.name}\n'
         '"""\n\nfrom __future__ import annotations\n\n'
     )
     return head + _import_block(list(needed)) + "\n\n\n" + "\n\n\n".join(dict.fromkeys(parts)) + "\n"
