@@ -43,7 +43,7 @@ demo: $(READY)
 	@$(BIN)/tfdistedu demo --svg out/demo.svg
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

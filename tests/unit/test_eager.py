@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import keras
@@ -112,3 +113,14 @@ def test_eager_and_graph_give_the_same_loss_and_weights(strategy_with):
         losses = [float(step(on_replicas(strategy_with(2), (X[:4], Y[:4])))) for _ in range(3)]
         weights.append([*(v.value.numpy().ravel() for v in model.variables), losses])
     np.testing.assert_allclose(np.concatenate(weights[0]), np.concatenate(weights[1]), atol=1e-6)  # float32
+
+
+def test_the_command_prints_the_price_and_nothing_else(fresh_processes, tmp_path):
+    code = "from tfdistedu.cli import main\nmain(['bench', 'eager', '--replicas', '3', '--json', 'eager.json'])"
+    finished = fresh_processes.run(code, cwd=tmp_path)
+    assert (finished.status, finished.stderr) == (0, "")
+    seen = json.loads((tmp_path / "eager.json").read_text())
+    assert seen["replicas"] == 3
+    assert seen["ratio"] == pytest.approx(seen["eager_seconds"] / seen["graph_seconds"])
+    assert f"{seen['ratio']:.1f} times as long" in finished.stdout
+    assert seen["max_weight_difference"] < 1e-5  # float32 rounding; one step apart would show at 1e-3

@@ -13,10 +13,13 @@ Left out: several at once; what children print is thrown away.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -52,7 +55,8 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, deadline: float = 60
     may_fork = sys.platform.startswith("linux") and not is_awake()
     context = multiprocessing.get_context("fork" if may_fork else "spawn")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(sender, deadline, work, arguments), daemon=True)
+    temporary = tempfile.mkdtemp(prefix="tfdistedu-")  # AutoGraph leaves a file there for every function it traced
+    child = context.Process(target=_answer, args=(sender, deadline, temporary, work, arguments), daemon=True)
     child.start()
     sender.close()  # so that the end of the child ends the pipe
     try:
@@ -66,14 +70,18 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, deadline: float = 60
         child.kill()
         child.join()
         receiver.close()
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _answer(sender: Connection, deadline: float, work: Callable[..., Any], arguments: tuple) -> None:
+def _answer(sender: Connection, deadline: float, temporary: str, work: Callable[..., Any], arguments: tuple) -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: this process goes when its parent goes
+    tempfile.tempdir = os.environ["TMPDIR"] = temporary
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     if hasattr(signal, "alarm"):
-        signal.alarm(int(deadline) + 5)  # should the parent be killed, this ends the child
+        signal.alarm(int(deadline) + 5)  # where nothing else ends the child of a killed parent
     try:
         ended = Ended(work(*arguments), None)
     except Exception as error:

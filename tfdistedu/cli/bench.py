@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
+from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
 
 if TYPE_CHECKING:
     from tfdistedu.bench.matrix import Cell
@@ -36,7 +36,7 @@ optimizer of tfdistedu. Run with {versions}.
 """
 
 
-@app.command()
+@app.command(short_help='Run each cell of the table "what works where".')
 def matrix(
     json: str | None = JSON_OPTION,
     write: str | None = typer.Option(None, "--write", metavar="FILE.md", help="Write the table as a markdown page."),
@@ -61,7 +61,7 @@ def matrix(
 
         cells = run_matrix(on_cell=show)
     if write:
-        Path(write).write_text(_page(write, cells), encoding="utf-8")
+        write_text(_page(write, cells), write)
     write_json({"versions": versions(), "cells": [cell._asdict() for cell in cells]}, json)
     if json != "-":
         _print_table(as_rows(cells), reasons_for(cells))
@@ -70,6 +70,33 @@ def matrix(
         console(stderr=True).print(f"not equal, and should be: {' · '.join(cell[:6])} {cell.error or cell.distance}")
     if broken:
         raise typer.Exit(1)
+
+
+@app.command(short_help="Measure what a training step costs eagerly.")
+def eager(
+    json: str | None = JSON_OPTION,
+    replicas: int = typer.Option(2, "--replicas", metavar="N", help="Replicas, on virtual CPUs or GPUs."),
+) -> None:
+    """Measure what a training step costs eagerly, where a breakpoint stops in it."""
+    check_writable(json)
+    from tfdistedu.quiet import import_tensorflow
+
+    import_tensorflow().get_logger().setLevel("ERROR")  # it warns, five times, of just what is measured here
+    from tfdistedu.bench.eager import measure
+
+    seen = measure(replicas)
+    if json != "-":
+        out = console()
+        out.print(
+            f"One step of the digits' perceptron on {seen['replicas']} replica(s), median of {seen['rounds']} in turn:"
+        )
+        for way in ("graph", "eager"):
+            out.print(f"  {way}  {1000 * seen[f'{way}_seconds']:8.2f} ms")
+        out.print(
+            f"Eagerly it takes {seen['ratio']:.1f} times as long, and does the same: the furthest weight differs by "
+            f"{seen['max_weight_difference']:.1e}."
+        )
+    write_json(seen, json)
 
 
 def _print_table(rows: list[list[str]], reasons: list[str]) -> None:

@@ -82,7 +82,7 @@ def start(lesson: str | None = _LESSON) -> None:
     _say("Next: " + _command("check", chosen.slug))
 
 
-@app.command()
+@app.command(short_help="Run the tests of a lesson or of one exercise.")
 def check(name: str | None = _LESSON, json_file: str | None = JSON_OPTION) -> None:
     """Run the tests of a lesson, or of one exercise (allreduce.ring_all_gather): pytest, with a deadline."""
     from tfdistedu.course.check import check_lesson
@@ -100,7 +100,7 @@ def check(name: str | None = _LESSON, json_file: str | None = JSON_OPTION) -> No
     raise typer.Exit(status)
 
 
-@app.command()
+@app.command(short_help="Give one hint more, of three.")
 def hint(name: str | None = _EXERCISE) -> None:
     """Give one hint more: first a question, then where to look, then nearly the line."""
     from tfdistedu.course.hints import hints_for
