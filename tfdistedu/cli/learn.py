@@ -27,18 +27,8 @@ def learn(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     course = _Course()
-    nxt = course.next_exercise()
     _say(f"{course.percent()} % of {course.root}")
-    if nxt is None:
-        _say("All exercises pass. To see what you built at work: " + _command("use", course.lessons[-1].slug))
-        return
-    lesson, exercise = nxt
-    state = course.progress.state(lesson, exercise)
-    _say(f"{lesson.title} ({lesson.slug}): {exercise.asks}")
-    if state == "new":
-        _say("Next: " + _command("start", lesson.slug))
-    else:
-        _say(f"Edit {course.shown(lesson.folder / 'exercise.py')}. Next: " + _command("check", lesson.slug))
+    course.say_next(course.lessons[-1])
 
 
 @app.command("list")
@@ -93,8 +83,7 @@ def check(name: str | None = _LESSON, json_file: str | None = JSON_OPTION) -> No
     status, report = check_lesson(lesson, exercise, quiet=json_file == "-")
     write_json(report, json_file)
     if status == 0 and json_file != "-":
-        nxt = course.next_exercise()
-        _say("Next: " + (_command("start", nxt[0].slug) if nxt else _command("use", lesson.slug)))
+        course.say_next(lesson)
     elif status == 1 and json_file != "-":
         _say("Stuck? " + _command("hint", lesson.slug))
     raise typer.Exit(status)
@@ -219,6 +208,19 @@ class _Course:
         ]
         begun = [pair for pair in open_ones if self.progress.state(*pair) == "started"]
         return (begun or open_ones or [None])[0]
+
+    def say_next(self, last: Lesson) -> None:
+        """Say what is next: the exercise, and one command."""
+        nxt = self.next_exercise()
+        if nxt is None:
+            _say("All exercises pass. To see what you built at work: " + _command("use", last.slug))
+            return
+        lesson, exercise = nxt
+        _say(f"{lesson.title}, {exercise.name}: {exercise.asks}")
+        if self.progress.state(lesson, exercise) == "new":
+            _say("Next: " + _command("start", lesson.slug))
+        else:
+            _say(f"Edit {self.shown(lesson.folder / 'exercise.py')}. Next: " + _command("check", exercise.id))
 
     def lesson(self, name: str | None, last: bool = False) -> Lesson:
         """Return the lesson that is meant."""
