@@ -18,6 +18,7 @@ awake before this module was imported; then the waker is unknown, and the error 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 import tempfile
@@ -70,7 +71,8 @@ def import_tensorflow() -> ModuleType:
         The module `tensorflow`; a second call returns it at once.
 
     Raises:
-        MachineCannot: Keras was told to compute with another backend than TensorFlow.
+        MachineCannot: Keras was told to compute with another backend than TensorFlow; a file named keras.py or
+            tensorflow.py stands in front.
 
     Example:
         >>> tf = import_tensorflow()
@@ -78,6 +80,10 @@ def import_tensorflow() -> ModuleType:
         'tensorflow'
 
     """
+    for name in ("tensorflow", "keras"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is None:  # no package: a file of that name, nearer by
+            raise MachineCannot(f"{spec.origin} is imported in place of {name}. Give that file another name.")
     already = sys.modules.get("tensorflow")
     backend = sys.modules["keras"].backend.backend() if "keras" in sys.modules else os.environ.get("KERAS_BACKEND")
     if backend not in (None, "tensorflow"):

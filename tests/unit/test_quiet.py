@@ -95,3 +95,20 @@ def test_another_backend_of_keras_is_refused_with_the_remedy_and_one_in_its_sett
     assert "KERAS_BACKEND to tensorflow" in refused.stderr
     overruled = run()
     assert overruled.stdout == "tensorflow\n", overruled.stderr
+
+
+@pytest.mark.parametrize("name", ["keras", "tensorflow"])
+def test_a_file_of_ones_own_with_the_name_of_a_package_is_named(tmp_path, name):
+    """The first script of many a learner is called so; `python -m` looks into the folder that one is in."""
+    (tmp_path / f"{name}.py").write_text("")
+    finished = subprocess.run(
+        [sys.executable, "-m", "tfdistedu", "demo"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert finished.returncode == 3
+    assert f"{name}.py is imported in place of {name}. Give that file another name." in finished.stderr
+    assert "Traceback" not in finished.stderr
