@@ -106,7 +106,10 @@ def scaling(
     replicas: str = typer.Option("1,2,4", "--replicas", metavar="1,N,...", help="Numbers of replicas, 1 first."),
     batch: int = typer.Option(256, "--batch", help="Examples in the global batch (strong), in each replica's (weak)."),
 ) -> None:
-    """Time a step on more and more replicas, with the global batch fixed and with the replica batch fixed."""
+    """Time a step on more and more replicas.
+
+    Once with the global batch fixed, once with the replica batch fixed.
+    """
     check_writable(json)
     try:
         numbers = [int(number) for number in replicas.split(",")]
