@@ -14,7 +14,8 @@ A Keras loss object divides by the replica's own count and by the number of repl
 under a strategy. Here it is not called: its `call` gives one value an example, and this module does the rest.
 
 Cost: one integer all-reduced for the global count. Left out: Keras masks (give `sample_weight`), losses of a
-batch as a whole (Dice, Tversky, Circle), and `mean_with_sample_weight` together with weights.
+batch as a whole (Dice, Tversky, Circle), and `mean_with_sample_weight` together with weights. What a layer gives to
+`add_loss` must be a mean over its examples, or no sum over them (a penalty of weights): nobody can tell a sum from it.
 """
 
 from __future__ import annotations
