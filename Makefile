@@ -71,4 +71,4 @@ matrix: $(READY)
 	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md
 
 clean:
-	rm -rf .venv .venv-latest site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-latest .venv-peers site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -244,3 +244,15 @@ def test_a_second_save_into_the_same_folder_at_the_same_time_is_refused(saved, t
     assert restore(tmp_path, strategy, model, optimizer) == (3, 0)
     save(tmp_path, strategy, model, optimizer, Position(5, 0))
     assert restore(tmp_path, strategy, model, optimizer) == (5, 0)
+
+
+def test_where_a_folder_cannot_be_locked_saving_goes_on(saved, tmp_path, monkeypatch):
+    """NFS takes no exclusive lock on what is open for reading."""
+    strategy, model, optimizer = saved
+
+    def refuse(*_):
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    save(tmp_path, strategy, model, optimizer, Position(3, 0))
+    assert restore(tmp_path, strategy, model, optimizer) == (3, 0)

@@ -119,3 +119,32 @@ def test_a_loss_scale_factor_of_the_optimizer_changes_nothing(strategy_with, mak
         weights.append(model.get_weights())
     # A power of two only shifts the exponent, so float32 stays bit for bit.
     assert all(np.array_equal(a, b) for a, b in zip(*weights, strict=True))
+
+
+@pytest.mark.parametrize("loss", [keras.losses.Dice(), keras.losses.Tversky(), keras.losses.Circle()])
+def test_a_loss_of_the_whole_batch_is_refused_on_several_replicas(strategy_with, loss):
+    """Not even near: two parts of a batch of 8 know nothing of each other."""
+    y = np.arange(8) % 3 if isinstance(loss, keras.losses.Circle) else np.eye(3)[np.arange(8) % 3]
+    predictions = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+    two = strategy_with(2)
+    with pytest.raises(BadInput, match="is no mean over examples"):
+        two.run(lambda y, p: loss_share(loss, y, p, 8), args=on_replicas(two, (y, predictions)))
+    if not isinstance(loss, keras.losses.Circle):  # which masks too
+        one = loss_share(loss, tf.constant(y), tf.constant(predictions), 8)
+        np.testing.assert_allclose(float(one), float(loss(y, predictions)), rtol=1e-6)  # float32
+
+
+def test_dice_of_single_examples_is_one_devices(strategy_with):
+    rng = np.random.default_rng(0)
+    y, predictions = rng.uniform(size=(8, 3)), rng.uniform(size=(8, 3))
+    loss, two = keras.losses.Dice(axis=(1,), dtype="float64"), strategy_with(2)
+    shares = two.run(lambda y, p: loss_share(loss, y, p, 8), args=on_replicas(two, (y, predictions)))
+    # float64, eight numbers of order 1 added in another order.
+    np.testing.assert_allclose(float(two.reduce("SUM", shares, axis=None)), float(loss(y, predictions)), rtol=1e-13)
+
+
+def test_ignored_classes_are_refused_for_keras_divides_by_the_others_alone():
+    """0.5 for 1.0 when half of the labels are ignored, on one device too."""
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=1)
+    with pytest.raises(BadInput, match=r"leaves examples out by a Keras mask \(ignore_class\?\)"):
+        loss_share(loss, tf.constant([0, 1]), tf.zeros([2, 2]), 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from functools import partial
 
@@ -14,7 +15,7 @@ from tests.equivalence.small import X, Y, batches, mlp
 from tfdistedu.data.audit import audit
 from tfdistedu.data.batches import batched_dataset, on_replicas
 from tfdistedu.devices import mirrored_strategy
-from tfdistedu.errors import BadInput
+from tfdistedu.errors import BadInput, DeadlineExceeded, MachineCannot, TfdisteduError
 from tfdistedu.step.accumulate import make_accumulating_step
 from tfdistedu.step.cross_replica import make_cross_replica_step
 from tfdistedu.step.guards import check_replica_context
@@ -280,6 +281,27 @@ def test_a_variable_without_a_scope_is_refused(two):
             check(two, [shared], "module")
 
 
+@pytest.mark.parametrize("kind", [BadInput, MachineCannot, DeadlineExceeded, TfdisteduError])
+def test_an_error_of_ours_keeps_its_class_in_a_traced_function(kind):
+    """TensorFlow would put a StagingError in its place, which `except BadInput` and the exit status do not know."""
+
+    @tf.function
+    def traced():
+        raise kind("what, where, and what to do")
+
+    with pytest.raises(kind, match="what, where, and what to do"):
+        traced()
+    assert str(kind("what")) == str(pickle.loads(pickle.dumps(kind("what")))) == "what"
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_a_loss_that_the_step_cannot_take_is_refused_in_a_graph_too(two, graph):
+    step = make_train_step(two, *parts(two, two), lambda y, p: tf.reduce_mean(p), graph=graph)
+    weighted = on_replicas(two, (X[:4], Y[:4], Y[:4, 0]))
+    with pytest.raises(BadInput, match="already a scalar; sample_weight needs one value an example"):
+        step(weighted)
+
+
 def test_a_dataset_that_never_ends_or_is_none_is_refused(two):
     endless = batched_dataset((X, Y), 8).repeat()
     for wrong, message in (
@@ -368,7 +390,7 @@ def test_weights_overwritten_by_their_average_inside_a_graph_are_refused_and_rig
     settings = {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2}
     step = make_train_step(two, *parts(two, two, lambda: SGD(0.1, **settings)), "mse")
     data = [(x.astype("float32"), y.astype("float32")) for x, y in batches((4, 3))]
-    with pytest.raises(Exception, match=r"ema_overwrite_frequency=2\) on 2 replicas.*cross_replica"):
+    with pytest.raises(BadInput, match=r"ema_overwrite_frequency=2\) on 2 replicas.*cross_replica"):
         step(on_replicas(two, data[0]))
     weights = []
     for strategy, make in ((one, make_train_step), (two, make_cross_replica_step)):

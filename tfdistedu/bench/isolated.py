@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -55,22 +54,23 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, deadline: float = 60
     may_fork = sys.platform.startswith("linux") and not is_awake()
     context = multiprocessing.get_context("fork" if may_fork else "spawn")
     receiver, sender = context.Pipe(duplex=False)
-    temporary = tempfile.mkdtemp(prefix="tfdistedu-")  # AutoGraph leaves a file there for every function it traced
-    child = context.Process(target=_answer, args=(sender, deadline, temporary, work, arguments), daemon=True)
-    child.start()
-    sender.close()  # so that the end of the child ends the pipe
-    try:
-        if not receiver.poll(deadline):
-            return Ended(None, f"no answer within {deadline:g} s")
-        return receiver.recv()
-    except EOFError:
-        child.join(5)
-        return Ended(None, _how_it_ended(child.exitcode))
-    finally:
-        child.kill()
-        child.join()
-        receiver.close()
-        shutil.rmtree(temporary, ignore_errors=True)
+    # AutoGraph leaves a file in the temporary folder for every function that it traced.
+    with tempfile.TemporaryDirectory(prefix="tfdistedu-", ignore_cleanup_errors=True) as temporary:
+        child = context.Process(target=_answer, args=(sender, deadline, temporary, work, arguments), daemon=True)
+        try:
+            child.start()  # inside of the try: a signal may end this process as soon as the child is there
+            sender.close()  # so that the end of the child ends the pipe
+            if not receiver.poll(deadline):
+                return Ended(None, f"no answer within {deadline:g} s")
+            return receiver.recv()
+        except EOFError:
+            child.join(5)
+            return Ended(None, _how_it_ended(child.exitcode))
+        finally:
+            if child.pid is not None:
+                child.kill()
+                child.join()
+            receiver.close()
 
 
 def _answer(sender: Connection, deadline: float, temporary: str, work: Callable[..., Any], arguments: tuple) -> None:

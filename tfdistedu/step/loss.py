@@ -13,8 +13,8 @@ The rule holds for ragged batches and for replicas without examples (their share
 A Keras loss object divides by the replica's own count and by the number of replicas on its own when it is *called*
 under a strategy. Here it is not called: its `call` gives one value an example, and this module does the rest.
 
-Cost: one integer all-reduced for the global count. Left out: Keras masks (give `sample_weight`), and
-`mean_with_sample_weight` together with weights.
+Cost: one integer all-reduced for the global count. Left out: Keras masks (give `sample_weight`), losses of a
+batch as a whole (Dice, Tversky, Circle), and `mean_with_sample_weight` together with weights.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ tf = import_tensorflow()
 import keras  # noqa: E402  (after the quiet import)
 
 _MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "none", None)
+# No sum of shares is one of these over the global batch. Dice and Tversky are sums if `axis` leaves the examples.
+_OF_THE_BATCH = (keras.losses.Dice, keras.losses.Tversky, keras.losses.Circle)
 
 
 def is_sum(loss: Any) -> bool:
@@ -74,9 +76,10 @@ def loss_share(
         A scalar in the type of the loss, at least float32.
 
     Raises:
-        BadInput: `sample_weight` with a loss that is already a scalar; masked predictions; an unknown reduction; a loss
-            that gives neither one value an example nor a scalar (in a graph: `tf.errors.InvalidArgumentError`); one of
-            Keras's losses for a model with several outputs.
+        BadInput: `sample_weight` with a loss that is already a scalar; masks, also by `ignore_class`; an unknown
+            reduction; a loss that gives neither one value an example nor a scalar (in a graph:
+            `tf.errors.InvalidArgumentError`); one of Keras's losses for a model with several outputs; a loss of the
+            batch as a whole, on several replicas.
 
     Example:
         >>> share = loss_share("mse", tf.constant([[1.0]]), tf.constant([[3.0]]), global_count=4)
@@ -148,7 +151,25 @@ def _values(loss: Any, y: Any, predictions: Any) -> tf.Tensor:
         )
     y = tf.nest.map_structure(lambda label: keras.ops.convert_to_tensor(label, dtype=loss.dtype), y)
     predictions = tf.nest.map_structure(lambda out: keras.ops.convert_to_tensor(out, dtype=loss.dtype), predictions)
-    return _widened(tf.convert_to_tensor(loss.call(y, predictions)))
+    values = loss.call(y, predictions)
+    if isinstance(loss, _OF_THE_BATCH) and (values.shape.rank == 0 or isinstance(loss, keras.losses.Circle)):
+        _check_one_replica(loss)
+    if getattr(values, "_keras_mask", None) is not None:
+        raise BadInput(
+            f"loss {loss!r} leaves examples out by a Keras mask (ignore_class?) and takes the mean over the others. "
+            "Leave that out, and give those examples sample_weight 0; the mean is then over all."
+        )
+    return _widened(tf.convert_to_tensor(values))
+
+
+def _check_one_replica(loss: Any) -> None:
+    context = tf.distribute.get_replica_context()
+    if context is not None and context.num_replicas_in_sync > 1:
+        raise BadInput(
+            f"loss {type(loss).__name__} is no mean over examples: it takes a batch as a whole, so parts of it on "
+            f"{context.num_replicas_in_sync} replicas train something else. Use a loss of single examples (Dice and "
+            "Tversky are with `axis` without 0), or one replica."
+        )
 
 
 def _widened(tensor: Any) -> Any:

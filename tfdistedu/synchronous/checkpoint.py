@@ -186,10 +186,13 @@ def _alone_in(folder: Path) -> Iterator[None]:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"save: another save is writing into {folder}; give each run a folder of its own.") from None
+        except OSError:  # a file system that locks no folders, as NFS: saving goes on as before
+            pass
         yield
-    except BlockingIOError:
-        raise BadInput(f"save: another save is writing into {folder}; give each run a folder of its own.") from None
     finally:
         os.close(descriptor)
 
