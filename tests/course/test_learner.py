@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -172,16 +173,21 @@ def test_a_scripted_learner_goes_through_custom_loop_and_ends_at_100_percent(lea
     stub = learner.read("custom_loop", "stub.py")
     broken = "".join(line for line in stub.splitlines(True) if "take this line out" not in line)
     told = []
-    for source, name in (
-        (broken, "as_widely_copied"),
-        (learner.read("custom_loop", "mistakes/mean_of_means.py"), "mean_of_means"),
-    ):
+    train = [
+        mistake.id
+        for mistake in load_mistakes(find_lesson(ROOT / "lessons", "custom_loop"))
+        if mistake.exercise == "train"
+    ]
+    assert len(train) >= 3
+    wrong = {name: learner.read("custom_loop", f"mistakes/{name}.py") for name in train}
+    for name, source in {"as_widely_copied": broken, **wrong, "as_widely_copied again": broken}.items():
         learner.write("custom_loop", source)
         done = learner.warm(fresh_processes, "pytest", "lessons/05_custom_loop", "--exercise", "train")
         assert done.status == 1
-        assert f"A known mistake does exactly this: {name}." in " ".join(done.stdout.split()), done.stdout
+        named = f"A known mistake does exactly this: {name.removesuffix(' again')}."
+        assert named in " ".join(done.stdout.split()), done.stdout
         told += [done.stdout, learner.learn("hint", "custom_loop.train").stdout]
-    assert "example 0 is seen 2 times" in " ".join(told[0].split())
+    assert "example 0 is seen 2 times" in " ".join(told[-2].split())
     mine = f"def predict_counts():\n    return {COUNTS}\n"
     learner.write("custom_loop", learner.read("custom_loop", "reference.py"), mine)
     done = learner.learn("check", "custom_loop")
@@ -261,3 +267,30 @@ def test_the_clone_itself_is_renewed_by_git(learner):
     done = learner.learn("update", cwd=ROOT)
     assert done.returncode == 2
     assert "git pull" in done.stderr
+
+
+def test_watch_checks_at_every_save_until_it_is_interrupted(learner):
+    learner.write("allreduce", learner.read("allreduce", "stub.py"))
+    words = [sys.executable, "-m", "tfdistedu", "learn", "watch", "allreduce"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=learner.home, env=learner.environment, text=True, **pipes) as process:
+        try:
+            seen = _read_until(process, "Waiting for the next save")
+            assert "allreduce.ring_all_gather: not started" in seen
+            learner.write("allreduce", RING)
+            seen = _read_until(process, "Waiting for the next save")
+            assert "allreduce.ring_all_gather: not started" not in seen
+            assert "allreduce.predict_ring: not started" in seen
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 130
+        finally:
+            process.kill()
+
+
+def _read_until(process, words):
+    """Collect lines up to the one with these words; the test's own time limit ends a wait for ever."""
+    lines = []
+    while not lines or words not in lines[-1]:
+        lines.append(process.stdout.readline())
+        assert lines[-1], f"it ended: {''.join(lines)} {process.stderr.read()}"
+    return "".join(lines)

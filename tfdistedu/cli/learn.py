@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,7 @@ def watch(lesson: str | None = _LESSON) -> None:
     for _ in changes_of(start_exercise(chosen)):
         check_lesson(chosen, None)
         _say("Waiting for the next save; Ctrl-C ends this.")
+        sys.stdout.flush()  # into a pipe too: whoever reads it waits for just this line
 
 
 class _Course:
