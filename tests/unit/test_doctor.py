@@ -23,6 +23,13 @@ from tfdistedu.cluster.doctor import examine
 from tfdistedu.cluster.symptoms import SYMPTOMS
 from tfdistedu.errors import BadInput
 
+
+@pytest.fixture(autouse=True)
+def _asleep(monkeypatch):
+    """Another test may have woken TensorFlow in this process; the doctor would report it. Its own tests tell of that."""
+    monkeypatch.setattr(doctor, "is_awake", lambda: False)
+
+
 # A machine on which nothing is wrong, with tf_keras as tf.keras, so that nothing is said about Keras 3.
 SOUND = {
     "python": "3.11.7", "platform": "Linux x86_64", "tensorflow": "2.21.0", "keras": "3.15.1", "tf_keras": "2.21.0",
