@@ -26,7 +26,7 @@ from tfdistedu.errors import BadInput
 
 @pytest.fixture(autouse=True)
 def _asleep(monkeypatch):
-    """Another test may have woken TensorFlow in this process; the doctor would report it. Its own tests tell of that."""
+    """Another test may have woken TensorFlow in this process, which the doctor would report."""
     monkeypatch.setattr(doctor, "is_awake", lambda: False)
 
 
