@@ -31,12 +31,7 @@ _POLL = 0.05  # seconds between looks, where the end of a process cannot be wait
 
 
 class Running:
-    """A function that runs on some tasks; `results` and `outcomes` wait for it.
-
-    Attributes:
-        what: The function's name.
-
-    """
+    """A function that runs on some tasks, made by `LocalCluster.start`; `results` and `outcomes` wait for it."""
 
     def __init__(self, cluster: LocalCluster, what: str, processes: dict[str, Process], call: bytes | None):
         self.what = what

@@ -64,6 +64,8 @@ def _serve() -> None:
 class LocalCluster(Faults):
     """A cluster of processes on this machine, as a context manager.
 
+    Its `tasks` are their names, such as `["worker:0", "worker:1"]`; its `addresses` are those of TF_CONFIG, by job.
+
     Args:
         workers: Number of workers.
         ps: Number of parameter servers; with any, workers and parameter servers serve.
@@ -75,10 +77,6 @@ class LocalCluster(Faults):
         warm: Whether to use the server that stays in this process; else one of its own is started, and ended.
         echo: Whether what tasks write is shown, each line under its task's name. It is kept in any case.
         fork: Whether tasks are forked from a server; `None`: where that is possible. Else each is a new process.
-
-    Attributes:
-        tasks: The names of all tasks, such as `["worker:0", "worker:1"]`.
-        addresses: The addresses of each job, as in TF_CONFIG.
 
     Raises:
         BadInput: Numbers of tasks that make no cluster.

@@ -25,12 +25,7 @@ class Outcome(NamedTuple):
 
 
 class TaskFailed(TfdisteduError):
-    """One or more tasks failed; the message shows their tracebacks, by task.
-
-    Attributes:
-        outcomes: How each task ended that had ended by then, by its name.
-
-    """
+    """One or more tasks failed; the message shows their tracebacks, by task; `outcomes` says how each has ended."""
 
     def __init__(self, what: str, outcomes: dict[str, Outcome], running: list[str]):
         self.outcomes = outcomes
