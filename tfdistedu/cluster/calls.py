@@ -146,10 +146,11 @@ class Running:
 
 
 def _main_thread(stacks: str) -> str:
-    """Cut the stack of the thread that runs calls out of what faulthandler wrote, without the way down to the call."""
+    """Cut what one wants to see out of what faulthandler wrote: the innermost call, and the caller's own lines."""
     for part in stacks.split("\n\n"):
         head, *lines = part.splitlines() or [""]
         if lines and head.startswith("Current thread"):
-            own = [line for line in lines if "tfdistedu/cluster/" not in line and "<frozen runpy>" not in line]
-            return "\n".join(own[:12] or lines[:1])
+            within = ("/site-packages/", "/tfdistedu/cluster/", "<frozen runpy>")
+            own = [line for line in lines[1:] if not any(name in line for name in within)]
+            return "\n".join([lines[0], *own[:12]])
     return f"  {stacks}"

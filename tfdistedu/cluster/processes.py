@@ -44,6 +44,11 @@ READ_AT_IMPORT = (
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has none; there the other one ends a process as well
 
 
+def _import_key(environment: dict[str, str]) -> tuple[str | None, ...]:
+    default = {"TF_CPP_MIN_LOG_LEVEL": "2"}  # what tfdistedu.quiet sets where it is not set
+    return tuple(environment.get(name, default.get(name)) for name in READ_AT_IMPORT)
+
+
 class Birth(NamedTuple):
     """What a new task is given: a `request` (see `tfdistedu.cluster.task.become`), descriptors `out` and `err`."""
 
@@ -156,7 +161,7 @@ class Server:
 
     def __init__(self, environment: dict[str, str] | None = None):
         environment = dict(os.environ if environment is None else environment)
-        self.key = tuple(environment.get(name) for name in READ_AT_IMPORT)
+        self.key = _import_key(environment)
         self.folder = os.path.join(tempfile.gettempdir(), f"tfdistedu-{secrets.token_hex(8)}")
         self._sock, its = socket.socketpair()
         self._lock = threading.Lock()
@@ -414,8 +419,7 @@ def kept_server(environment: dict[str, str]) -> Server | None:
             if _Kept.server is not None:
                 _Kept.server.stop()
             _Kept.server = Server(environment)
-        wanted = tuple(environment.get(name) for name in READ_AT_IMPORT)
-        return _Kept.server if _Kept.server.key == wanted else None
+        return _Kept.server if _Kept.server.key == _import_key(environment) else None
 
 
 @atexit.register

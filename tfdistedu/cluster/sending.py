@@ -54,10 +54,35 @@ def dump_call(function: Callable[..., Any], arguments: tuple, keywords: dict[str
     name = getattr(function, "__qualname__", repr(function))
     if not callable(function):
         raise BadInput(f"cluster.run(function): a function is run on the tasks, not {function!r}.")
-    with _by_value(sys.modules.get(getattr(function, "__module__", None) or "")):
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    with _by_value(module) as stand_in:
         file = io.BytesIO()
         pickler = _Sender(file, f"cannot send {name} to the tasks: it uses")
-        return _dump(pickler, file, {"function": function, "arguments": arguments, "keywords": keywords})
+        call = {"function": function, "arguments": arguments, "keywords": keywords, "stand_in": stand_in}
+        return _dump(pickler, file, call)
+
+
+@contextlib.contextmanager
+def standing_in(module: tuple[str, str] | None) -> Iterator[None]:
+    """Let an empty module stand in for one that was sent by value, during a call: AutoGraph looks for it.
+
+    Args:
+        module: Its name and its file, or `None`.
+
+    Yields:
+        Nothing.
+
+    """
+    if module is None or module[0] in sys.modules:
+        yield
+        return
+    name, file = module
+    sys.modules[name] = ModuleType(name)
+    sys.modules[name].__file__ = file
+    try:
+        yield
+    finally:
+        sys.modules.pop(name, None)
 
 
 def dump_result(result: dict[str, Any]) -> bytes:
@@ -130,15 +155,18 @@ def _only_here() -> tuple[type, ...]:
 
 
 @contextlib.contextmanager
-def _by_value(module: ModuleType | None) -> Iterator[None]:
-    """Have cloudpickle send what a module defines by value, unless the tasks can import it without running a script."""
+def _by_value(module: ModuleType | None) -> Iterator[tuple[str, str] | None]:
+    """Have cloudpickle send what a module defines by value, unless it is installed; give the module's name and file."""
     file = getattr(module, "__file__", None)
     installed = file is None or str(Path(file).resolve()).startswith(_INSTALLED)
-    if module is None or installed or module.__name__ in cloudpickle.list_registry_pickle_by_value():
-        yield
+    if module is None or installed:
+        yield None
+        return
+    if module.__name__ in cloudpickle.list_registry_pickle_by_value():
+        yield module.__name__, file
         return
     cloudpickle.register_pickle_by_value(module)
     try:
-        yield
+        yield module.__name__, file
     finally:
         cloudpickle.unregister_pickle_by_value(module)

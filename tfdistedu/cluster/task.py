@@ -107,7 +107,8 @@ def _answer(call: dict[str, Any]) -> bytes:
     from tfdistedu.cluster import sending
 
     try:
-        value = call["function"](*call["arguments"], **call["keywords"])
+        with sending.standing_in(call["stand_in"]):
+            value = call["function"](*call["arguments"], **call["keywords"])
         sys.stdout.flush()
         return sending.dump_result({"value": value})
     except BaseException as error:
