@@ -87,17 +87,20 @@ class Launcher:
     """A launcher under a mark, with a temporary folder of its own."""
 
     folder: str
+    code: str = "from tests.faults.rounds import launcher; launcher()"
+    path: str = ""
     mark: str = field(default_factory=lambda: os.urandom(8).hex())
     ports: set[int] = field(default_factory=set)
 
     def __post_init__(self):
         self.shared = set(os.listdir("/dev/shm"))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from tests.faults.rounds import launcher; launcher()"],
+            [sys.executable, "-c", self.code],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark, "TMPDIR": self.folder},
+            env={**os.environ, "PYTHONPATH": f"{self.path}{os.pathsep}{ROOT}", MARK: self.mark, "TMPDIR": self.folder},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=None if "rounds" in self.code else subprocess.DEVNULL,
             text=True,
         )
 
@@ -116,6 +119,10 @@ class Launcher:
         """Close its stdin: it ends as a program ends."""
         self.process.stdin.close()
         assert self.process.wait(20) == 0
+        self.process.stdout.close()
+
+    def close(self) -> None:
+        self.process.stdin.close()
         self.process.stdout.close()
 
     def left(self) -> dict[str, object]:
@@ -165,8 +172,7 @@ def rounds(n: int, seed: int, folder: str, say=lambda text: None) -> dict[str, i
             one.process.kill()
             one.process.wait()
             eventually_empty(one)
-            one.process.stdin.close()
-            one.process.stdout.close()
+            one.close()
             one = None
         else:
             one.answer()
