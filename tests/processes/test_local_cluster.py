@@ -110,7 +110,7 @@ def test_what_lives_in_one_process_is_refused_with_its_name(local_cluster, strat
         with pytest.raises(BadInput, match=rf"cannot send .*{name}.*Make it inside the function"):
             cluster.run(lambda captured=captured: captured)
     with pytest.raises(BadInput, match="cannot be pickled"):
-        cluster.run(lambda lock=threading.Lock(): lock)
+        cluster.run(threading.Lock().acquire)
     with pytest.raises(BadInput, match="a function is run"):
         cluster.run(3)
     assert cluster.run(lambda: "still works") == {"worker:0": "still works"}

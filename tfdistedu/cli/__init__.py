@@ -44,9 +44,10 @@ def _top(
 
 
 # One line a command; its file imports nothing heavy at its top.
-from tfdistedu.cli import bench, demo, draw, recipe, simulate  # noqa: E402
+from tfdistedu.cli import bench, demo, draw, recipe, run, simulate  # noqa: E402
 
 app.command()(demo.demo)
+app.command(context_settings=run.SETTINGS)(run.run)
 app.add_typer(recipe.app, name="recipe")
 app.command()(draw.draw)
 app.add_typer(simulate.app, name="simulate")

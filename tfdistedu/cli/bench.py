@@ -99,6 +99,26 @@ def eager(
     write_json(seen, json)
 
 
+@app.command()
+def boot(
+    json: str | None = JSON_OPTION,
+    tasks: int = typer.Option(4, "--tasks", metavar="N", help="Workers of the cluster."),
+) -> None:
+    """Measure how long a cluster needs until its first all-reduce: cold, warm, and as plain processes."""
+    check_writable(json)
+    from tfdistedu.bench.boot import measure
+
+    seen = measure(tasks)
+    if json != "-":
+        out = console()
+        out.print(f"{tasks} workers, from nothing until all have their first all-reduce:")
+        plain = seen["plain_seconds"]
+        for way, what in (("plain", "python processes"), ("cold", "one import, forks"), ("warm", "forks")):
+            seconds = seen[f"{way}_seconds"]
+            out.print(f"  {way:5}  {what:18} {seconds:6.2f} s   {plain / seconds:5.1f} times as fast as plain")
+    write_json(seen, json)
+
+
 def _print_table(rows: list[list[str]], reasons: list[str]) -> None:
     from rich import box
     from rich.table import Column, Table

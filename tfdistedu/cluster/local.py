@@ -116,6 +116,7 @@ class LocalCluster(Faults):
         self._processes: dict[str, Process] = {}
         self._busy: dict[str, Running] = {}
         self._slowed = {}
+        self._path: list[str] | None = None
         self._server: Server | NewProcesses | None = None
         self._own_server = False
 
@@ -124,7 +125,7 @@ class LocalCluster(Faults):
             raise BadInput("this LocalCluster was used already; make a new one.")
         try:
             self._server = self._get_server()
-            self.addresses = {job: [f"localhost:{reserve_port()}" for _ in range(n)] for job, n in self._sizes.items()}
+            self.reserve()
             self._start(self.tasks)
         except BaseException:
             self.close()
@@ -135,6 +136,10 @@ class LocalCluster(Faults):
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
+
+    def reserve(self) -> None:
+        """Find an address for each task; entering the context does it."""
+        self.addresses = {job: [f"localhost:{reserve_port()}" for _ in range(n)] for job, n in self._sizes.items()}
 
     def close(self) -> None:
         """Kill all tasks, wait until they are gone, and remove what they wrote into their temporary folders."""
@@ -304,7 +309,7 @@ class LocalCluster(Faults):
                 self._output.read(task, read_out, "stdout")
                 self._output.read(task, read_err, "stderr")
                 environment = {**self._environment(), TASK: task, "TF_CONFIG": json.dumps(self.tf_config_of(task))}
-                request = {"name": task, "environment": environment, "cwd": os.getcwd(), "path": sys.path}
+                request = {"name": task, "environment": environment, "cwd": os.getcwd(), "path": self._path or sys.path}
                 births.append(Birth(request, out, err))
             self._server.start(births, self.start_deadline, self._processes)
         finally:
