@@ -34,11 +34,11 @@ def first_reduction():
     options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=60.0)
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
-    @tf.function(autograph=False)
-    def on_replica(one):
-        return tf.distribute.get_replica_context().all_reduce("SUM", one)
+    def on_replica():
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(tf.ones([4])))
 
-    return float(strategy.run(on_replica, args=(tf.ones([4]),))[0])
+    reduce = tf.function(lambda: strategy.run(on_replica), autograph=False)
+    return float(strategy.experimental_local_results(reduce())[0][0])
 """
 
 
