@@ -96,7 +96,7 @@ def _run_once(job: Job, call: dict, end: float | None, say: Callable[[str], None
     failed = None
     # Step 1: wait for the first failure, for the coordinator, or for all but the evaluator, which may never end.
     while any(not task.startswith("evaluator") for task in running):
-        for task in _take_ended(running, end):
+        for task in _take_ended(job, running, end):
             process = job._process(task)
             if process.status != 0:
                 say(f"{task} {process.how_it_ended()}")
@@ -110,7 +110,7 @@ def _run_once(job: Job, call: dict, end: float | None, say: Callable[[str], None
     # Step 2: the others. They may end by themselves, which shows what they have to say.
     grace_ends = time.monotonic() + GRACE
     while running and time.monotonic() < grace_ends:
-        for task in _take_ended(running, grace_ends, raises=False):
+        for task in _take_ended(job, running, grace_ends, raises=False):
             if job._process(task).status != 0:
                 say(f"{task} {job._process(task).how_it_ended()}")
                 failed = failed or job._process(task)
@@ -120,7 +120,7 @@ def _run_once(job: Job, call: dict, end: float | None, say: Callable[[str], None
     return 0 if failed is None else _exit_status(failed)
 
 
-def _take_ended(running: dict[str, Process], end: float | None, raises: bool = True) -> list[str]:
+def _take_ended(job: Job, running: dict[str, Process], end: float | None, raises: bool = True) -> list[str]:
     """Wait until some tasks have ended, and take them out."""
     while True:
         ended = [task for task, process in running.items() if process.ended()]
@@ -130,6 +130,7 @@ def _take_ended(running: dict[str, Process], end: float | None, raises: bool = T
         if ended or not running or (left is not None and left <= 0 and not raises):
             return ended
         if left is not None and left <= 0:
+            job.stacks(*running)  # the tasks write them, so they are shown
             raise DeadlineExceeded(f"the deadline has passed, and {', '.join(running)} still ran.")
         sentinels = [process.sentinel for process in running.values() if process.sentinel is not None]
         if sentinels:
