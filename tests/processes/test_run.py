@@ -1,4 +1,4 @@
-"""`tfdistedu run`: a script as a cluster, by the command as one types it. TensorFlow is empty where it does not matter."""
+"""`tfdistedu run`: a script as a cluster, by the command as one types it. Most scripts need no real TensorFlow."""
 
 from __future__ import annotations
 
@@ -112,8 +112,9 @@ def test_the_first_failure_ends_the_rest_and_its_status_is_the_commands(run, bod
 
 
 def test_with_restarts_the_whole_job_starts_again(run, tmp_path):
-    body = "print('again' if os.path.exists('half') else 'first', flush=True)\n" + (
-        "if task == 'worker:1':\n    if not os.path.exists('half'):\n        time.sleep(0.5); open('half', 'w').close(); sys.exit(3)\n"
+    body = (
+        "again = os.path.exists('half')\nprint('again' if again else 'first', flush=True)\n"
+        "if task == 'worker:1' and not again:\n    time.sleep(0.5)\n    open('half', 'w').close()\n    sys.exit(3)\n"
     )
     done = run("-n", "2", "--restarts", "2", "train.py", body=body)
     assert done.returncode == 0, done.stderr
