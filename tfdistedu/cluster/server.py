@@ -47,13 +47,14 @@ def die_with_parent(yes: bool = True) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if yes else 0)
 
 
-def serve(sock: socket.socket, launcher: int, folder: str) -> tuple[dict[str, Any], list[int]] | None:
+def serve(sock: socket.socket, launcher: int, folder: str, tasks: set[int]) -> tuple[dict[str, Any], list[int]] | None:
     """Fork a task for each request, until the launcher goes.
 
     Args:
         sock: The server's end of the pair.
         launcher: The process id of the launcher, which is this process's parent.
-        folder: The temporary folder to make, and to remove at the end; each task has a part of it.
+        folder: The temporary folder to make; each task has a part of it.
+        tasks: The process ids of the tasks that are not reaped yet; kept here.
 
     Returns:
         In a task: its request and its descriptors. In the server: `None`, when all is over.
@@ -68,7 +69,6 @@ def serve(sock: socket.socket, launcher: int, folder: str) -> tuple[dict[str, An
     watch = os.pidfd_open(launcher)
     os.mkdir(folder, 0o700)
     die_with_parent(False)
-    tasks: set[int] = set()
     if os.getppid() == launcher:
         send(sock, {"ready": os.getpid()})
     while os.getppid() == launcher:
@@ -100,13 +100,17 @@ def serve(sock: socket.socket, launcher: int, folder: str) -> tuple[dict[str, An
             tasks.discard(request["pid"])
         for descriptor in descriptors:
             os.close(descriptor)
-    # Step 5: the end. All tasks first, then what they wrote.
+    return None
+
+
+def _end(tasks: set[int], folder: str) -> None:
+    """End the server's tasks, and what they started; then remove what they wrote."""
     for pid in tasks:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    for pid in tasks:
         _reap(pid)
     shutil.rmtree(folder, ignore_errors=True)
-    return None
 
 
 def _reap(pid: int) -> int:
@@ -128,17 +132,18 @@ def main(arguments: list[str]) -> int:
     """
     descriptor, launcher, folder = arguments
     sock = socket.socket(fileno=int(descriptor))
-    server = os.getpid()
+    server, tasks, error = os.getpid(), set(), ""
     try:
-        born = serve(sock, int(launcher), folder)
+        born = serve(sock, int(launcher), folder, tasks)
     except BaseException:
-        if os.getpid() == server:
-            with contextlib.suppress(OSError):
-                send(sock, {"error": traceback.format_exc()})
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+        if os.getpid() != server:
+            raise
+        born, error = None, traceback.format_exc()  # also a launcher that died between its question and the answer
     if born is None:
-        return 0
+        _end(tasks, folder)
+        with contextlib.suppress(OSError):
+            send(sock, {"error": error}) if error else None
+        os._exit(1 if error else 0)  # no farewell of TensorFlow's
     from tfdistedu.cluster.task import become, live
 
     request, (control, out, err) = born

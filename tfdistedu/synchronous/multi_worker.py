@@ -131,10 +131,11 @@ def sharded(dataset: Any, policy: str) -> tf.data.Dataset:
         DATA    each worker reads everything and keeps its part
         OFF     each worker gets what the dataset gives there: for data that differs by worker already
 
-    TensorFlow's own choice (AUTO) is FILE where it finds files, else DATA.
+    TensorFlow's own choice (AUTO) is FILE where it finds files, else DATA. Whatever the policy, TensorFlow takes the
+    dataset's batches for global ones and gives each replica batch_size / n_replicas of one: with OFF, too.
 
     Args:
-        dataset: A dataset of global batches; with `OFF`, of this worker's batches.
+        dataset: A dataset of global batches; with `OFF`, this worker's own examples in batches of the global size.
         policy: `"FILE"`, `"DATA"` or `"OFF"`.
 
     Returns:
