@@ -11,8 +11,8 @@ numbers where `fit` does so under `MirroredStrategy`: batches that divide evenly
 
     class Model(FitsOnWorkers, keras.Sequential): ...
 
-Cost: none. Left out: a model whose variables do not exist before `fit` (give it an `Input`); `predict` gives each
-worker its own part. With `tf_keras` none of this is needed.
+Cost: none. Left out: a model whose variables do not exist before `fit` (give it an `Input`). Each worker predicts
+everything, in order. With `tf_keras` none of this is needed.
 """
 
 from __future__ import annotations

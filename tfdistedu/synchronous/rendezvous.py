@@ -98,7 +98,7 @@ def _lead(tasks: dict[str, str], leader: str, deadline: float) -> None:
         answer = wrong or (_missing(missing, tasks, deadline) if missing else "")
         for line in come.values():
             with contextlib.suppress(OSError):
-                line.sendall(json.dumps({"missing": missing, "wrong": wrong, "answer": answer}).encode() + b"\n")
+                line.sendall(json.dumps({"wrong": wrong, "answer": answer}).encode() + b"\n")
         # Who closes first keeps the port in TIME_WAIT, where TensorFlow, and nobody else, can take it.
     _judge(wrong, answer)
 
@@ -106,16 +106,20 @@ def _lead(tasks: dict[str, str], leader: str, deadline: float) -> None:
 def _follow(tasks: dict[str, str], leader: str, task: str, deadline: float) -> None:
     # The leader began to wait at another moment: it is given some seconds more to say who is missing.
     end = time.monotonic() + deadline
+    answer = None
     while True:
-        with contextlib.suppress(OSError, ValueError):
-            with socket.create_connection(_host_and_port(tasks[leader]), timeout=2.0) as line:
-                line.sendall(json.dumps({"task": task, "tasks": tasks}).encode() + b"\n")
-                line.settimeout(max(0.1, end - time.monotonic()) + deadline)
-                answer = json.loads(_read_line(line))
-            return _judge(answer["wrong"], answer["answer"])
+        with (
+            contextlib.suppress(OSError, ValueError),  # not there yet, or somebody else is
+            socket.create_connection(_host_and_port(tasks[leader]), timeout=2.0) as line,
+        ):
+            line.sendall(json.dumps({"task": task, "tasks": tasks}).encode() + b"\n")
+            line.settimeout(max(0.1, end - time.monotonic()) + deadline)
+            answer = json.loads(_read_line(line))
+            break
         if time.monotonic() > end:
             raise DeadlineExceeded(_missing([leader], tasks, deadline))
         time.sleep(0.05)
+    _judge(answer["wrong"], answer["answer"])
 
 
 def _judge(wrong: str, answer: str) -> None:
