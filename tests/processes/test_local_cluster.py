@@ -5,6 +5,7 @@ What is left after faults is counted in tests/faults.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -29,6 +30,10 @@ FACTOR = 3
 @dataclass
 class Point:
     x: int
+
+
+def added(one, other):
+    return Point(one.x + other.x)
 
 
 def helper(value):
@@ -89,6 +94,10 @@ def test_functions_of_a_test_closures_and_their_helpers_travel_by_value(local_cl
     assert cluster.run(closure, Point(2), more=1) == {"worker:0": (17, False)}
     assert cluster.run(lambda name: name in sys.modules, "tests.processes.test_local_cluster") == {"worker:0": True}
     assert cluster.run(eval, "'tests.processes.test_local_cluster' in __import__('sys').modules") == {"worker:0": False}
+    assert cluster.run(functools.partial(closure, Point(2), more=2)) == {"worker:0": (18, False)}
+    assert cluster.run(Point(3).__eq__, Point(3)) == {"worker:0": True}
+    # Also what an installed function is given.
+    assert cluster.run(functools.reduce, added, [Point(1), Point(2)]) == {"worker:0": Point(3)}
     assert cluster.run(lambda: Point(4)) == {"worker:0": Point(4)}
     assert cluster.run(os.getcwd) == {"worker:0": os.getcwd()}
 

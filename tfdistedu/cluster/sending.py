@@ -14,13 +14,14 @@ Cost: one copy of the arguments a task. Left out: objects that change while they
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import marshal
 import os
 import pickle
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -54,8 +55,7 @@ def dump_call(function: Callable[..., Any], arguments: tuple, keywords: dict[str
     name = getattr(function, "__qualname__", repr(function))
     if not callable(function):
         raise BadInput(f"cluster.run(function): a function is run on the tasks, not {function!r}.")
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    with _by_value(module) as stand_in:
+    with _by_value([function, *arguments, *keywords.values()]) as stand_in:
         file = io.BytesIO()
         pickler = _Sender(file, f"cannot send {name} to the tasks: it uses")
         call = {"function": function, "arguments": arguments, "keywords": keywords, "stand_in": stand_in}
@@ -63,26 +63,25 @@ def dump_call(function: Callable[..., Any], arguments: tuple, keywords: dict[str
 
 
 @contextlib.contextmanager
-def standing_in(module: tuple[str, str] | None) -> Iterator[None]:
-    """Let an empty module stand in for one that was sent by value, during a call: AutoGraph looks for it.
+def standing_in(modules: list[tuple[str, str]]) -> Iterator[None]:
+    """Let empty modules stand in for those that were sent by value, during a call: AutoGraph looks for them.
 
     Args:
-        module: Its name and its file, or `None`.
+        modules: The name and the file of each.
 
     Yields:
         Nothing.
 
     """
-    if module is None or module[0] in sys.modules:
-        yield
-        return
-    name, file = module
-    sys.modules[name] = ModuleType(name)
-    sys.modules[name].__file__ = file
+    missing = {name: file for name, file in modules if name not in sys.modules}
+    for name, file in missing.items():
+        sys.modules[name] = ModuleType(name)
+        sys.modules[name].__file__ = file
     try:
         yield
     finally:
-        sys.modules.pop(name, None)
+        for name in missing:
+            sys.modules.pop(name, None)
 
 
 def dump_result(result: dict[str, Any]) -> bytes:
@@ -155,18 +154,27 @@ def _only_here() -> tuple[type, ...]:
 
 
 @contextlib.contextmanager
-def _by_value(module: ModuleType | None) -> Iterator[tuple[str, str] | None]:
-    """Have cloudpickle send what a module defines by value, unless it is installed; give the module's name and file."""
-    file = getattr(module, "__file__", None)
-    installed = file is None or str(Path(file).resolve()).startswith(_INSTALLED)
-    if module is None or installed:
-        yield None
-        return
-    if module.__name__ in cloudpickle.list_registry_pickle_by_value():
-        yield module.__name__, file
-        return
-    cloudpickle.register_pickle_by_value(module)
+def _by_value(things: Iterable[Any]) -> Iterator[list[tuple[str, str]]]:
+    """Have cloudpickle send what is defined beside some functions and objects by value; give these modules and files.
+
+    What is installed stays by name: the tasks can import it without running a script or a test.
+    """
+    found: list[tuple[str, str]] = []
+    registered: list[ModuleType] = []
     try:
-        yield module.__name__, file
+        for thing in things:
+            while isinstance(thing, functools.partial):
+                thing = thing.func
+            own = getattr(thing, "__module__", None)
+            module = sys.modules.get(own if isinstance(own, str) else type(thing).__module__)
+            file = getattr(module, "__file__", None)
+            if file is None or str(Path(file).resolve()).startswith(_INSTALLED):
+                continue
+            found.append((module.__name__, file))
+            if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
+                cloudpickle.register_pickle_by_value(module)
+                registered.append(module)
+        yield found
     finally:
-        cloudpickle.unregister_pickle_by_value(module)
+        for module in registered:
+            cloudpickle.unregister_pickle_by_value(module)
