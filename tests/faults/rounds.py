@@ -45,7 +45,7 @@ def reduce_once() -> float:
 def launcher() -> None:
     """Do what is asked on stdin, a line each, and answer in JSON."""
     from tfdistedu.cluster import LocalCluster, TaskFailed
-    from tfdistedu.cluster.processes import _Kept
+    from tfdistedu.cluster.forks import _Kept
 
     for line in sys.stdin:
         how = line.strip()

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tfdistedu.cluster import TaskFailed
-from tfdistedu.cluster.processes import kept_server
+from tfdistedu.cluster.forks import kept_server
 from tfdistedu.errors import BadInput, TfdisteduError
 
 

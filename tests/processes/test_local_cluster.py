@@ -19,8 +19,8 @@ import pytest
 
 from tfdistedu.cluster import LocalCluster, TaskFailed
 from tfdistedu.cluster.calls import GRACE
+from tfdistedu.cluster.forks import kept_server
 from tfdistedu.cluster.ports import reserve_port
-from tfdistedu.cluster.processes import kept_server
 from tfdistedu.cluster.task import this_task
 from tfdistedu.errors import BadInput, DeadlineExceeded
 

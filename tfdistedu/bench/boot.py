@@ -21,9 +21,9 @@ import tempfile
 import time
 from typing import Any
 
+from tfdistedu.cluster.forks import kept_server
 from tfdistedu.cluster.local import LocalCluster
 from tfdistedu.cluster.ports import reserve_port
-from tfdistedu.cluster.processes import kept_server
 from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
 
 # The same lines for all three; run as a program they print the sum.

@@ -24,7 +24,7 @@ from tfdistedu.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
     from tfdistedu.cluster.local import LocalCluster
-    from tfdistedu.cluster.processes import Process
+    from tfdistedu.cluster.process import Process
 
 GRACE = 2.0  # seconds that the other tasks have to fail, too
 _POLL = 0.05  # seconds between looks, where the end of a process cannot be waited for

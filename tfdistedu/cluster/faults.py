@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tfdistedu.errors import BadInput, TfdisteduError
 
 if TYPE_CHECKING:
-    from tfdistedu.cluster.processes import Process
+    from tfdistedu.cluster.process import Process
 
 _PERIOD = 0.03  # seconds
 

@@ -4,7 +4,7 @@
 
 Each task runs the whole script, as `python train.py` would, with a TF_CONFIG of its own. TensorFlow is imported once
 and forked, so the first line of the script finds it imported already: what TensorFlow and Keras read while they are
-imported (`READ_AT_IMPORT` in `tfdistedu.cluster.processes`) counts from the environment of `tfdistedu run`, and comes
+imported (`READ_AT_IMPORT` in `tfdistedu.cluster.forks`) counts from the environment of `tfdistedu run`, and comes
 too late when the script sets it. Threads, devices and TF_CONFIG are read later, and may be set in the script.
 
     all end with 0                                   0
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from tfdistedu.cluster import sending
 from tfdistedu.cluster.local import LocalCluster
-from tfdistedu.cluster.processes import Process
+from tfdistedu.cluster.process import Process
 from tfdistedu.errors import BadInput, DeadlineExceeded
 
 GRACE = 2.0  # seconds in which the others may fail and say so

@@ -30,24 +30,18 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfdistedu.cluster import sending
 from tfdistedu.cluster.calls import Running
 from tfdistedu.cluster.faults import Faults
+from tfdistedu.cluster.forks import Server, can_fork, kept_server
+from tfdistedu.cluster.members import Members
+from tfdistedu.cluster.new_processes import NewProcesses
 from tfdistedu.cluster.output import Output
-from tfdistedu.cluster.ports import reserve_port
-from tfdistedu.cluster.processes import KILL, Birth, NewProcesses, Process, Server, can_fork, kept_server
+from tfdistedu.cluster.process import KILL, Birth, Process
 from tfdistedu.cluster.task import TASK
 from tfdistedu.errors import BadInput
-
-if TYPE_CHECKING:
-    import tensorflow as tf
-
-
-def _tf_config(addresses: dict[str, list[str]], job: str, index: int) -> dict[str, Any]:
-    """Build the TF_CONFIG of one task: an evaluator has one too, and is no member of the cluster."""
-    return {"cluster": addresses, "task": {"type": job, "index": index}}
 
 
 def _serve() -> None:
@@ -61,7 +55,7 @@ def _serve() -> None:
     )
 
 
-class LocalCluster(Faults):
+class LocalCluster(Members, Faults):
     """A cluster of processes on this machine, as a context manager.
 
     Its `tasks` are their names, such as `["worker:0", "worker:1"]`; its `addresses` are those of TF_CONFIG, by job.
@@ -97,19 +91,8 @@ class LocalCluster(Faults):
         echo: bool = True,
         fork: bool | None = None,
     ):
-        for name, number in (("workers", workers), ("ps", ps)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-                raise BadInput(f"LocalCluster({name}={number!r}): a whole number of tasks, 0 or more.")
-        if workers + bool(chief) < 1 or (ps and not workers):
-            raise BadInput(f"LocalCluster(workers={workers}, ps={ps}): a cluster has at least one worker.")
-        jobs = {"chief": int(bool(chief)), "worker": workers, "ps": ps, "evaluator": int(bool(evaluator))}
-        self.tasks = [f"{job}:{index}" for job, number in jobs.items() for index in range(number)]
+        super().__init__(workers, ps, chief, evaluator)
         self.deadline, self.start_deadline = deadline, start_deadline
-        self._coordinates = ps > 0 and not chief  # this process does
-        jobs |= {"chief": 1} if self._coordinates else {}
-        self._sizes = {job: number for job, number in jobs.items() if number and job != "evaluator"}
-        self.addresses: dict[str, list[str]] = {}
-        self._serving = [task for task in self.tasks if ps and task.split(":")[0] in ("worker", "ps")]
         self._env = env or {}
         self._warm, self._fork = warm, can_fork() if fork is None else fork
         self._output = Output(echo)
@@ -136,10 +119,6 @@ class LocalCluster(Faults):
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
-
-    def reserve(self) -> None:
-        """Find an address for each task; entering the context does it."""
-        self.addresses = {job: [f"localhost:{reserve_port()}" for _ in range(n)] for job, n in self._sizes.items()}
 
     def close(self) -> None:
         """Kill all tasks, wait until they are gone, and remove what they wrote into their temporary folders."""
@@ -252,42 +231,6 @@ class LocalCluster(Faults):
             told[task] = self._output.text(task)[length:].strip() or "(no answer)"
         return told
 
-    @property
-    def tf_config(self) -> dict[str, Any]:
-        """This process's TF_CONFIG, when it coordinates: a dictionary, of which `json.dumps` makes the variable."""
-        if not self._coordinates:
-            raise BadInput("this process is no member of the cluster (it coordinates when there are ps and no chief).")
-        return _tf_config(self.addresses, "chief", 0)
-
-    def tf_config_of(self, task: str) -> dict[str, Any]:
-        """Return the TF_CONFIG of a task.
-
-        Args:
-            task: Its name.
-
-        Returns:
-            The dictionary.
-
-        """
-        self._check_name(task)
-        job, index = task.split(":")
-        return _tf_config(self.addresses, job, int(index))
-
-    def resolver(self) -> tf.distribute.cluster_resolver.ClusterResolver:
-        """Return what `tf.distribute.ParameterServerStrategy` takes in this process, the coordinator.
-
-        Returns:
-            A cluster resolver that knows all addresses.
-
-        """
-        config = self.tf_config
-        from tfdistedu.quiet import import_tensorflow
-
-        tf = import_tensorflow()
-        return tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec(config["cluster"]), task_type="chief", task_id=0, rpc_layer="grpc"
-        )
-
     def _get_server(self) -> Server | NewProcesses:
         environment = self._environment()
         server = kept_server(environment) if self._warm and self._fork else None
@@ -321,27 +264,6 @@ class LocalCluster(Faults):
         serving = [task for task in tasks if task in self._serving]
         if serving:
             self.start(_serve, on=serving).results(end - time.monotonic())
-
-    def _names(self, on: str | list[str] | None) -> list[str]:
-        if on is None:
-            names = [task for task in self.tasks if task not in self._serving]
-            if not names:
-                raise BadInput(
-                    "all tasks of this cluster serve, and this process coordinates: give cluster.resolver() to "
-                    'ParameterServerStrategy here. run(..., on="worker:0") runs a function beside the serving.'
-                )
-            return names
-        names = []
-        for name in [on] if isinstance(on, str) else on:
-            found = [task for task in self.tasks if task == name or task.split(":")[0] == name]
-            if not found:
-                self._check_name(name)
-            names += [task for task in found if task not in names]
-        return names
-
-    def _check_name(self, task: str) -> None:
-        if task not in self.tasks:
-            raise BadInput(f"there is no task {task!r} in this cluster; it has {', '.join(self.tasks)}.")
 
     def _process(self, task: str) -> Process:
         self._check_name(task)

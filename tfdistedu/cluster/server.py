@@ -16,7 +16,7 @@ Nobody outlives whom they belong to, whoever is killed, and with SIGKILL:
 The launcher asks two things, over a pair of Unix sockets that have no name: `fork` and `reap`. Nothing is sent unasked.
 
 Cost: one import (some 2.5 s) for any number of tasks; some 10 ms a task. Linux only: elsewhere each task is a new
-process that imports for itself (`tfdistedu.cluster.processes`). Left out: several launchers on one server.
+process that imports for itself (`tfdistedu.cluster.new_processes`). Left out: several launchers on one server.
 """
 
 from __future__ import annotations
