@@ -16,13 +16,15 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint docs wheel traps-latest matrix clean
+.PHONY: help venv demo test lint docs wheel lessons record traps-latest matrix clean
 
 help:
 	@echo "make demo          one device against four replicas, on real digits (about a minute)"
 	@echo "make test          every test"
 	@echo "make venv          only the environment, in $(VENV)"
 	@echo "make lint docs     what CI checks besides the tests"
+	@echo "make lessons       is every exercise fair? stubs, references and known mistakes"
+	@echo "make record        make stubs, fingerprints, outputs and numbers of the lessons anew"
 	@echo "make traps-latest  the trap tests on the newest tensorflow and keras"
 	@echo "make matrix        run each cell of the table 'what works where' again"
 
@@ -55,6 +57,12 @@ docs: $(READY)
 wheel: $(READY)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
+lessons: $(READY)
+	$(BIN)/python -m tfdistedu.course.gate lessons
+
+record: $(READY)
+	$(BIN)/python -m tfdistedu.course.record --timed
+
 # Compares versions first, and installs nothing when the newest are here already (FORCE=1: all the same).
 traps-latest: $(READY)
 	@$(BIN)/python -m tests.traps.latest $(if $(FORCE),--force)
@@ -63,4 +71,4 @@ matrix: $(READY)
 	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md
 
 clean:
-	rm -rf .venv .venv-latest site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-latest .venv-peers site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

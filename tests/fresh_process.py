@@ -85,6 +85,7 @@ class FreshProcesses:
                 "environment": environment or {},
                 "block": list(block),
                 "timeout": timeout,
+                "temporary": str(Path(folder)),
                 "stdout": str(Path(folder) / "stdout"),
                 "stderr": str(Path(folder) / "stderr"),
             }
@@ -122,6 +123,7 @@ def _child(request: dict) -> int:
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     sys.stdin = os.fdopen(0, closefd=False)
+    tempfile.tempdir = os.environ["TMPDIR"] = request["temporary"]  # AutoGraph's files go with the folder
     os.environ.update(request["environment"])
     os.chdir(request["cwd"])
     signal.alarm(int(request["timeout"]) + 1)  # the default action of SIGALRM ends the process

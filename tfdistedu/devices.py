@@ -101,7 +101,8 @@ def mirrored_strategy(devices: int | list[str], cross_device_ops: Any = None) ->
 
     Raises:
         BadInput: The same device twice, CPUs and GPUs mixed, `HierarchicalCopyAllReduce` with an odd number of
-            replicas (it silently leaves out the last one), `NcclAllReduce` on CPUs (it has no kernel there).
+            replicas (it silently leaves out the last one), `NcclAllReduce` on CPUs (it has no kernel there), a name or
+            a class in its place; a device of another task.
         MachineCannot: A device that this process does not have.
 
     Example:
@@ -109,7 +110,8 @@ def mirrored_strategy(devices: int | list[str], cross_device_ops: Any = None) ->
         2
 
     """
-    names = replicas(devices) if isinstance(devices, int) else [_short_name(device) for device in devices]
+    devices = [devices] if isinstance(devices, str) else devices
+    names = [_short_name(device) for device in devices] if isinstance(devices, list | tuple) else replicas(devices)
     kinds = {name.split(":")[0] for name in names}
     _check_devices(names, kinds)
     _check_cross_device_ops(cross_device_ops, len(names), kinds)
@@ -145,6 +147,8 @@ def _short_name(device: str) -> str:
         spec = None
     if spec is None or spec.device_type is None:
         raise BadInput(f"{device!r} is no device name; write for example 'CPU:0' or 'GPU:1'.")
+    if spec.job not in (None, "localhost") or spec.task:
+        raise BadInput(f"{device!r} is a device of another task; a MirroredStrategy has those of its own process only.")
     return f"{spec.device_type.upper()}:{spec.device_index or 0}"
 
 
@@ -159,13 +163,22 @@ def _check_devices(names: list[str], kinds: set[str]) -> None:
     have = [f"{device.device_type}:{device.name.rsplit(':', 1)[1]}" for device in tf.config.list_logical_devices()]
     missing = [name for name in names if name not in have]
     if missing:
+        highest = max(int(name.rsplit(":", 1)[1]) for name in names)
+        remedy = (
+            f"For more CPUs call virtual_cpus({highest + 1}) first thing in the program."
+            if kinds == {"CPU"}
+            else "Name some that it has, or give a number: without GPUs it takes CPUs."
+        )
         raise MachineCannot(
-            f"mirrored_strategy(devices): this process has no {', '.join(missing)}, it has {', '.join(have)}. "
-            f"For more CPUs call virtual_cpus({len(names)}) first thing in the program."
+            f"mirrored_strategy(devices): this process has no {', '.join(missing)}, it has {', '.join(have)}. {remedy}"
         )
 
 
 def _check_cross_device_ops(cross_device_ops: Any, n_replicas: int, kinds: set[str]) -> None:
+    if not isinstance(cross_device_ops, tf.distribute.CrossDeviceOps | None):
+        raise BadInput(
+            f"cross_device_ops is an object such as tf.distribute.ReductionToOneDevice(), not {cross_device_ops!r}."
+        )
     if isinstance(cross_device_ops, tf.distribute.HierarchicalCopyAllReduce) and n_replicas % 2 and n_replicas > 1:
         raise BadInput(
             f"HierarchicalCopyAllReduce with {n_replicas} replicas: with an odd number it silently leaves out the last "

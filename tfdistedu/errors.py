@@ -18,6 +18,8 @@ class TfdisteduError(Exception):
     """Base of all errors raised on purpose; ran, and found something wrong (exit status 1)."""
 
     exit_status = 1
+    # In a tf.function an error keeps its class only if it is made as a plain Exception is; a ValueError is not.
+    __init__ = Exception.__init__
 
 
 class BadInput(TfdisteduError, ValueError):

@@ -25,6 +25,8 @@ import traceback
 from collections.abc import Iterator
 from types import ModuleType
 
+from tfdistedu.errors import MachineCannot
+
 _NOT_THE_WAKER = ("tensorflow", "keras", "tf_keras", "tfdistedu")
 
 
@@ -67,6 +69,9 @@ def import_tensorflow() -> ModuleType:
     Returns:
         The module `tensorflow`; a second call returns it at once.
 
+    Raises:
+        MachineCannot: Keras was told to compute with another backend than TensorFlow.
+
     Example:
         >>> tf = import_tensorflow()
         >>> tf.__name__
@@ -74,6 +79,13 @@ def import_tensorflow() -> ModuleType:
 
     """
     already = sys.modules.get("tensorflow")
+    backend = sys.modules["keras"].backend.backend() if "keras" in sys.modules else os.environ.get("KERAS_BACKEND")
+    if backend not in (None, "tensorflow"):
+        raise MachineCannot(
+            f"Keras computes with {backend} here, and tf.distribute needs it to compute with TensorFlow. Set the "
+            "variable KERAS_BACKEND to tensorflow before Keras is imported."
+        )
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # also where ~/.keras/keras.json names another
     if already is None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         with _held_stderr():

@@ -13,8 +13,8 @@ from tests.equivalence.small import RNG, X, Y, assert_same, batches, numbers, tr
 from tfdistedu.data.batches import on_replicas
 from tfdistedu.errors import BadInput
 from tfdistedu.step.batch_norm import BatchNormalization
-from tfdistedu.step.guards import ReplicaWarning
 from tfdistedu.step.optimizer import SGD
+from tfdistedu.step.parts import ReplicaWarning
 from tfdistedu.step.replica import make_train_step
 
 # One example alone has variance 0, which makes 1 / sqrt(variance + 0.001) steep: 1e-12 becomes 1e-10 there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import warnings
 
 import keras
@@ -10,7 +11,7 @@ import pytest
 
 from tests.equivalence.small import X, Y, assert_same, check_copies_equal, numbers
 from tfdistedu.data.batches import batched_dataset
-from tfdistedu.errors import BadInput, TfdisteduError
+from tfdistedu.errors import BadInput, MachineCannot, TfdisteduError
 from tfdistedu.step.batch_norm import BatchNormalization
 from tfdistedu.step.dropout import ReplicaDropout
 from tfdistedu.step.optimizer import SGD, Adam
@@ -208,3 +209,50 @@ def test_bfloat16_is_kept(strategy_with, tmp_path):
     restore(tmp_path, one, model, optimizer)
     assert before[0].dtype.name == "bfloat16"
     assert all(np.array_equal(a, b) for a, b in zip(before, numbers(model.variables), strict=True))
+
+
+def test_a_full_disk_leaves_the_checkpoints_before_and_no_half_file(saved, tmp_path, monkeypatch):
+    strategy, model, optimizer = saved
+
+    def full(file, **arrays):
+        file.write(b"half a file")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("numpy.savez", full)
+        with pytest.raises(MachineCannot, match=r"No space left on device\). The checkpoints .* untouched. Make room"):
+            save(tmp_path, strategy, model, optimizer, Position(3, 0))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-000001.npz", "checkpoint-000002.npz"]
+    (tmp_path / "file").touch()
+    with pytest.raises(MachineCannot, match=r"cannot write a checkpoint in .*name another folder"):
+        save(tmp_path / "file", strategy, model, optimizer, Position(3, 0))
+
+
+def test_a_second_save_into_the_same_folder_at_the_same_time_is_refused(saved, tmp_path, monkeypatch):
+    """Both would write into one file: the first renames it while the second is still writing."""
+    strategy, model, optimizer = saved
+    whole = np.savez
+
+    def and_another(file, **arrays):
+        with pytest.raises(BadInput, match="another save is writing into"):
+            save(tmp_path, strategy, model, optimizer, Position(4, 0))
+        whole(file, **arrays)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("numpy.savez", and_another)
+        save(tmp_path, strategy, model, optimizer, Position(3, 0))
+    assert restore(tmp_path, strategy, model, optimizer) == (3, 0)
+    save(tmp_path, strategy, model, optimizer, Position(5, 0))
+    assert restore(tmp_path, strategy, model, optimizer) == (5, 0)
+
+
+def test_where_a_folder_cannot_be_locked_saving_goes_on(saved, tmp_path, monkeypatch):
+    """NFS takes no exclusive lock on what is open for reading."""
+    strategy, model, optimizer = saved
+
+    def refuse(*_):
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    save(tmp_path, strategy, model, optimizer, Position(3, 0))
+    assert restore(tmp_path, strategy, model, optimizer) == (3, 0)

@@ -12,8 +12,8 @@ import tensorflow as tf
 from tests.equivalence.small import X, Y
 from tfdistedu.errors import BadInput
 from tfdistedu.step.dropout import ReplicaDropout, ReplicaSeedGenerator
-from tfdistedu.step.guards import ReplicaWarning, check_layers
 from tfdistedu.step.optimizer import SGD
+from tfdistedu.step.parts import ReplicaWarning, check_layers
 
 
 def masks(strategy, layer, steps=2, graph=False, shape=(4, 64)):
@@ -120,8 +120,13 @@ def test_the_guard_warns_of_every_layer_that_draws_the_same_everywhere(strategy_
     with pytest.warns(ReplicaWarning) as caught:
         check_layers(strategy, model)
     assert [str(warning.message).split("'")[1] for warning in caught] == ["drop", "noise"]
+    with strategy.scope():
+        drops, keeps = (keras.Sequential([keras.Input((3, 2)), keras.layers.LSTM(2, dropout=r)]) for r in (0.5, 0.0))
+    with pytest.warns(ReplicaWarning, match="lstm_cell"):
+        check_layers(strategy, drops)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        check_layers(strategy, keeps)  # its cell has a generator all the same, and does not use it
         check_layers(strategy_with(1), model)
         with strategy.scope():
             check_layers(strategy, keras.Sequential([keras.layers.Input((3,)), ReplicaDropout(0.5)]))

@@ -11,7 +11,7 @@ from tests.equivalence.small import X, Y, batches, mlp, numbers
 from tfdistedu.data.batches import batched_dataset, on_replicas
 from tfdistedu.step.optimizer import SGD
 from tfdistedu.step.replica import make_train_step
-from tfdistedu.synchronous.loop import evaluate
+from tfdistedu.synchronous.loop import evaluate, make_evaluate
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -45,6 +45,28 @@ def test_accuracy_and_loss_are_those_over_all_examples(strategy_with, n, weighte
     assert result == pytest.approx(wanted, rel=1e-7)  # a metric's counters are float32 in Keras, whatever floatx
     again = evaluate(strategy_with(n), model, batched_dataset(arrays, 4), mine, graph=False)
     assert again == pytest.approx(wanted, rel=1e-7)  # they were reset, and the batch size does not matter
+
+
+def test_an_evaluation_after_each_epoch_is_traced_once(strategy_with):
+    """Traced anew each time it costs more than an epoch, and TensorFlow complains from the fifth time on."""
+    strategy, traced = strategy_with(2), []
+
+    class Counting(keras.layers.Layer):
+        def call(self, x):
+            traced.append(x)
+            return x
+
+    with strategy.scope():
+        model, mine = keras.Sequential([mlp(), Counting()]), metrics()
+        model.build((None, 3))
+    evaluate_once, dataset = make_evaluate(strategy, model, mine), batched_dataset((X[:N], LABELS), 5)
+    results, counts = [], []
+    for _ in range(4):
+        results.append(evaluate_once(dataset))
+        counts.append(len(traced))
+    assert counts[1:] == [counts[0]] * 3
+    assert results == [results[0]] * 4  # they were reset
+    assert results[0] == evaluate(strategy, model, dataset, mine)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

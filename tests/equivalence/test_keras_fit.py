@@ -12,8 +12,8 @@ import tensorflow as tf
 from tests.equivalence.small import TOLERANCE, X, Y, assert_same, check_copies_equal, mlp, numbers
 from tfdistedu.data.batches import batched_dataset, replica_batch_sizes
 from tfdistedu.errors import BadInput
-from tfdistedu.step.guards import ReplicaWarning
 from tfdistedu.step.optimizer import SGD, Adam
+from tfdistedu.step.parts import ReplicaWarning
 from tfdistedu.step.precision import LossScale
 from tfdistedu.synchronous.keras_fit import check_batches, compile_model, fit
 
@@ -144,3 +144,13 @@ def test_a_float16_model_needs_our_loss_scaling(strategy_with):
 def test_a_model_made_outside_is_refused(strategy_with):
     with pytest.raises(BadInput, match="outside this strategy's scope"):
         compile_model(strategy_with(2), mlp(), SGD(0.1), "mse")
+
+
+def test_a_metric_made_outside_is_refused_and_names_are_made_inside(strategy_with):
+    strategy, outside = strategy_with(2), keras.metrics.MeanSquaredError(name="mine")
+    with strategy.scope():
+        model, optimizer = mlp(), SGD(0.1)
+    for how in ({"metrics": [outside]}, {"metrics": ["mae"], "weighted_metrics": [outside]}):
+        with pytest.raises(BadInput, match=r"metric mine's variable .* outside this strategy's scope"):
+            compile_model(strategy, model, optimizer, "mse", **how)
+    compile_model(strategy, model, optimizer, "mse", metrics=["mae"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+
+from tests.fresh_process import ROOT
 
 PATCHED = """
 import tfdistedu.bench.demo as bench
@@ -80,6 +83,16 @@ def test_the_output_is_readable_in_a_pipe(demo):
     ], "TensorFlow's noise, or a warning, reached a newcomer"
     root = ElementTree.parse(folder / "loss.svg").getroot()
     assert root.tag.endswith("svg")
+
+
+def test_the_readme_shows_this_output(demo):
+    """Word for word; the numbers are those of another machine."""
+
+    def words(text):
+        return re.sub(r"\d[\d.,]*(e[+-]\d+)?", "#", text).split()
+
+    shown = re.search(r"<!-- demo: start .*?```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.S)
+    assert words(shown[1]) == words(demo[0].stdout), "paste the output of `make demo` into the README"
 
 
 def test_one_gradient_a_hundredth_too_large_is_found_and_named(fresh_processes, tmp_path):

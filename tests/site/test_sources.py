@@ -15,8 +15,9 @@ from tests.site import recorded, snippets
 
 SOURCES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
-# A section of these is shown, and tests run the whole file: the programs by the test below, the package by its tests.
-TESTED = ("docs/examples/", "tfdistedu/")
+# A section of these is shown, and tests run the whole file: the programs by the test below, the package by its tests,
+# the lessons by tests/course, which also look that each line shown has run.
+TESTED = ("docs/examples/", "tfdistedu/", "lessons/")
 
 
 def blocks_of(path):

@@ -13,6 +13,8 @@ import pytest
 
 import tfdistedu
 from tests.fresh_process import ROOT
+from tfdistedu.cli.output import check_writable
+from tfdistedu.errors import BadInput
 
 # Commands made up for one process: what a real one may do, without waiting for TensorFlow.
 MADE_UP = """
@@ -58,6 +60,13 @@ def test_help_goes_to_stdout(fresh_python, option):
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage:" in done.stdout
     assert tfdistedu.__doc__.splitlines()[0] in done.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["recipe"], ["simulate"], ["bench"]])
+def test_no_list_of_commands_breaks_off_in_the_middle_of_a_sentence(fresh_python, words):
+    done = fresh_python("-m", "tfdistedu", *words, "--help")
+    listed = done.stdout.split("Commands:\n")[1]
+    assert "..." not in listed
 
 
 def test_nothing_to_do_shows_the_help_and_is_bad_usage(fresh_python):
@@ -163,3 +172,57 @@ def test_help_imports_no_tensorflow_and_answers_within_a_second(fresh_python):
 
     # The best of three: what is asked is what the program needs, not what the machine does beside it.
     assert min(seconds() for _ in range(3)) < 1.0
+
+
+def in_a_shell(line):
+    words = ["bash", "-c", line.replace("tfdistedu", f"{sys.executable} -m tfdistedu")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("words", ["recipe list", "recipe list --json -", "recipe show mirrored_fit"])
+def test_a_reader_that_has_enough_and_a_closed_stream_bring_no_traceback(words):
+    """A short output fits into the pipe's buffer, so the reader is gone before the first byte is written."""
+    done = in_a_shell(f"tfdistedu {words} | true; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout, done.stderr) in {("1\n", ""), ("0\n", "")}
+    done = in_a_shell(f"(sleep 1.5; tfdistedu {words}; echo $? >&2) | true")
+    assert done.stderr == "1\n"
+    for closed in (">&-", "2>&-", "<&-", "<&- >&- 2>&-"):
+        done = in_a_shell(f"tfdistedu {words} {closed}")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert bool(done.stdout) is (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_a_full_disk_is_said_in_one_line():
+    for words in ("recipe list", "recipe list --json -", "recipe show mirrored_fit"):
+        done = in_a_shell(f"tfdistedu {words} > /dev/full")
+        assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+        assert "the disk of the output is full" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [("/dev/full", "no space left"), ("/proc/nothing", "cannot write"), ("", "has no name")]
+)
+def test_a_result_file_that_cannot_be_written_is_refused_in_one_line(fresh_python, file, said):
+    done = fresh_python("-m", "tfdistedu", "recipe", "list", "--json", file)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+
+
+def test_what_can_be_written_is_found_out_without_touching_it(tmp_path):
+    """Tested before a minute's work: root may write where permissions say no, so only opening tells."""
+    (tmp_path / "old").write_text("mine")
+    check_writable(str(tmp_path / "old"), str(tmp_path / "new"), None, "-")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text() == "mine"
+    with pytest.raises(BadInput, match="cannot write"):
+        check_writable("/proc/nothing")
+    with pytest.raises(BadInput, match="named for two results"):
+        check_writable(str(tmp_path / "new"), str(tmp_path / "." / "new"))
+
+
+@pytest.mark.parametrize("columns", ["0", "many", ""])
+def test_a_width_that_is_none_is_not_taken(fresh_python, columns):
+    """With 0 columns nothing was printed at all."""
+    done = fresh_python("-m", "tfdistedu", "recipe", "list", environment={"COLUMNS": columns})
+    assert "Keras compile and fit over several replicas." in done.stdout

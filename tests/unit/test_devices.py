@@ -58,6 +58,19 @@ def test_a_number_of_devices_that_cannot_be_is_refused(function, wrong):
 def test_numpy_numbers_are_numbers(strategy_with):
     strategy_with(1)
     assert replicas(np.int64(2)) == ["CPU:0", "CPU:1"]
+    assert mirrored_strategy(np.int64(2)).num_replicas_in_sync == 2
+
+
+@pytest.mark.parametrize("wrong", [0, 2.0, None, {"CPU:0"}])
+def test_what_is_neither_a_number_nor_names_is_refused(strategy_with, wrong):
+    strategy_with(1)
+    with pytest.raises(BadInput, match=r"replicas\(n\): n is"):
+        mirrored_strategy(wrong)
+
+
+def test_one_name_is_one_device_and_not_a_list_of_letters(strategy_with):
+    strategy_with(1)
+    assert mirrored_strategy("CPU:1").num_replicas_in_sync == 1
 
 
 def test_replicas_takes_the_first_of_more_cpus_and_cannot_make_more_once_awake(fresh_processes):
@@ -140,9 +153,28 @@ def test_devices_may_be_named_in_every_way_tensorflow_writes_them(strategy_with,
         (["CPU:0", "GPU:0"], BadInput, "mixes kinds"),
         (["first"], BadInput, "no device name"),
         (["CPU:0", "CPU:9"], MachineCannot, "has no CPU:9, it has CPU:0"),
+        (2.0, BadInput, "a whole number of replicas"),
+        (None, BadInput, "a whole number of replicas"),
+        (["/job:worker/task:1/device:CPU:1", "CPU:0"], BadInput, "a device of another task"),
     ],
 )
 def test_devices_that_cannot_be_are_refused(strategy_with, names, error, said):
     strategy_with(1)
     with pytest.raises(error, match=said):
         mirrored_strategy(names)
+
+
+def test_the_error_says_how_many_cpus_it_takes_and_offers_no_cpus_for_gpus(strategy_with):
+    strategy_with(2)
+    with pytest.raises(MachineCannot, match=r"no CPU:9, .*virtual_cpus\(10\)"):
+        mirrored_strategy(["CPU:0", "CPU:9"])
+    with pytest.raises(MachineCannot, match=r"no GPU:7, .* or give a number: without GPUs it takes CPUs"):
+        mirrored_strategy(["GPU:7"])
+
+
+@pytest.mark.parametrize("ops", ["nccl", tf.distribute.NcclAllReduce, tf.distribute.ReductionToOneDevice, 3])
+def test_what_is_no_cross_device_operation_is_refused_before_the_first_reduction(strategy_with, ops):
+    """TensorFlow takes it, and stops in the first step with "missing 1 required positional argument"."""
+    strategy_with(2)
+    with pytest.raises(BadInput, match=r"is an object such as tf\.distribute\.ReductionToOneDevice\(\)"):
+        mirrored_strategy(2, ops)

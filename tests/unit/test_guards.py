@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
+from functools import partial
+
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.equivalence.small import X, Y, batches, mlp
+from tfdistedu.data.audit import audit
 from tfdistedu.data.batches import batched_dataset, on_replicas
 from tfdistedu.devices import mirrored_strategy
-from tfdistedu.errors import BadInput
+from tfdistedu.errors import BadInput, DeadlineExceeded, MachineCannot, TfdisteduError
+from tfdistedu.step.accumulate import make_accumulating_step
 from tfdistedu.step.cross_replica import make_cross_replica_step
-from tfdistedu.step.guards import check_aggregation, check_replica_context, check_variables
+from tfdistedu.step.guards import check_replica_context
 from tfdistedu.step.optimizer import SGD, Adam, reduce_first
+from tfdistedu.step.parts import ReplicaWarning, check_aggregation, check_variables
 from tfdistedu.step.precision import LossScale
 from tfdistedu.step.replica import make_train_step
+from tfdistedu.synchronous.keras_fit import check_batches
 from tfdistedu.synchronous.loop import distribute, evaluate, train
 
 
@@ -82,6 +91,24 @@ def test_a_metric_made_outside_the_scope_is_refused(two):
         evaluate(two, model, batched_dataset((X, Y), 8), [outside])
 
 
+@pytest.mark.parametrize("wrong", ["accuracy", keras.metrics.MeanSquaredError, None])
+def test_what_is_no_metric_object_is_refused(two, wrong):
+    model, optimizer = parts(two, two)
+    with pytest.raises(BadInput, match="Keras metric object"):
+        make_train_step(two, model, optimizer, "mse", metrics=[wrong])
+    with pytest.raises(BadInput, match="Keras metric object"):
+        evaluate(two, model, batched_dataset((X, Y), 8), [wrong])
+
+
+def test_two_metrics_of_one_name_are_refused(two):
+    """Results are given by name: one of the two would be lost."""
+    model, _ = parts(two, two)
+    with two.scope():
+        metrics = [keras.metrics.MeanSquaredError(), keras.metrics.MeanSquaredError()]
+    with pytest.raises(BadInput, match="two metrics have the name 'mean_squared_error'"):
+        evaluate(two, model, batched_dataset((X, Y), 8), metrics)
+
+
 @pytest.mark.parametrize("graph", [True, False])
 def test_a_batch_that_was_not_distributed_is_refused(two, one, graph):
     step = make_train_step(two, *parts(two, two), "mse", graph=graph)
@@ -91,6 +118,40 @@ def test_a_batch_that_was_not_distributed_is_refused(two, one, graph):
             step(plain)
     step(on_replicas(two, batch))
     make_train_step(one, *parts(one, one), "mse", graph=graph)(batch)  # one device: nothing to distribute
+
+
+class MeanSeen(keras.layers.Layer):
+    """Keeps the mean of the batch that it saw, as an own kind of normalisation would."""
+
+    def __init__(self, aggregation):
+        super().__init__()
+        self.aggregation = aggregation
+
+    def build(self, shape):
+        self.seen = self.add_weight(shape=shape[1:], trainable=False, aggregation=self.aggregation, name="seen")
+
+    def call(self, x):
+        self.seen.assign(keras.ops.mean(x, axis=0))
+        return x
+
+
+@pytest.mark.parametrize("make", [make_train_step, make_cross_replica_step])
+@pytest.mark.parametrize(("aggregation", "warned"), [(None, True), ("mean", False), ("only_first_replica", False)])
+def test_state_of_a_layer_whose_copies_differ_is_warned_of_after_the_first_step(two, make, aggregation, warned):
+    """TensorFlow says nothing, and what is saved is the first replica's."""
+    with two.scope():
+        model = keras.Sequential([keras.layers.Input((3,)), MeanSeen(aggregation), keras.layers.Dense(2)])
+        optimizer = SGD(0.1)
+    step, (batch,) = make(two, model, optimizer, "mse"), batches((8,))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ReplicaWarning)
+        step(on_replicas(two, batch))
+        step(on_replicas(two, batch))
+    said = [str(warning.message) for warning in caught if warning.category is ReplicaWarning]
+    assert len(said) == warned
+    assert all("seen' is another one on each replica" in text and "aggregation" in text for text in said)
+    if aggregation == "mean":
+        assert model.layers[0].seen.numpy() == pytest.approx(batch[0].mean(0), rel=1e-6)
 
 
 def test_half_a_batch_that_was_not_distributed_is_refused(two):
@@ -220,6 +281,27 @@ def test_a_variable_without_a_scope_is_refused(two):
             check(two, [shared], "module")
 
 
+@pytest.mark.parametrize("kind", [BadInput, MachineCannot, DeadlineExceeded, TfdisteduError])
+def test_an_error_of_ours_keeps_its_class_in_a_traced_function(kind):
+    """TensorFlow would put a StagingError in its place, which `except BadInput` and the exit status do not know."""
+
+    @tf.function
+    def traced():
+        raise kind("what, where, and what to do")
+
+    with pytest.raises(kind, match="what, where, and what to do"):
+        traced()
+    assert str(kind("what")) == str(pickle.loads(pickle.dumps(kind("what")))) == "what"
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_a_loss_that_the_step_cannot_take_is_refused_in_a_graph_too(two, graph):
+    step = make_train_step(two, *parts(two, two), lambda y, p: tf.reduce_mean(p), graph=graph)
+    weighted = on_replicas(two, (X[:4], Y[:4], Y[:4, 0]))
+    with pytest.raises(BadInput, match="already a scalar; sample_weight needs one value an example"):
+        step(weighted)
+
+
 def test_a_dataset_that_never_ends_or_is_none_is_refused(two):
     endless = batched_dataset((X, Y), 8).repeat()
     for wrong, message in (
@@ -238,3 +320,84 @@ def test_the_loop_takes_a_plain_and_a_distributed_dataset(two):
         step = make_train_step(two, *parts(two, two), "mse", graph=False)
         losses.append([epoch.loss for epoch in train(two, step, dataset, epochs=2)])
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(
+    ("elements", "got"),
+    [({"x": X, "y": Y}, "a dict"), (X, "a "), ((X,), "1 parts"), ((X, Y, Y[:, 0], Y), "4 parts")],
+)
+def test_a_batch_that_is_not_x_and_y_is_refused(strategy_with, n, elements, got):
+    """A dictionary was iterated over, and its names were given to the model."""
+    strategy = strategy_with(n)
+    step = make_train_step(strategy, *parts(strategy, strategy), "mse")
+    dataset = tf.data.Dataset.from_tensor_slices(elements).batch(4)
+    with pytest.raises(BadInput, match=rf"a batch must be \(x, y\) or \(x, y, sample_weight\), not {got}"):
+        train(strategy, step, dataset)
+
+
+def test_a_batch_without_weights_may_say_so(one):
+    """Keras takes (x, y, None) too."""
+    step = make_train_step(one, *parts(one, one), "mse")
+    with_none = float(step((tf.constant(X[:4]), tf.constant(Y[:4]), None)))
+    assert with_none == float(make_train_step(one, *parts(one, one), "mse")((tf.constant(X[:4]), tf.constant(Y[:4]))))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_dataset_that_was_not_batched_is_refused(strategy_with, n):
+    """TensorFlow ends with "list index out of range"."""
+    for function in (distribute, lambda *a: audit(*a, n_examples=8), check_batches):
+        with pytest.raises(BadInput, match=r"single examples, not batches.*dataset\.batch"):
+            function(strategy_with(n), tf.data.Dataset.range(8))
+
+
+def test_a_dataset_that_was_cut_for_another_strategy_is_refused_in_the_loop_of_one_device(one, two):
+    step = make_train_step(one, *parts(one, one), "mse")
+    with pytest.raises(BadInput, match="cut into 2 parts, for another strategy"):
+        train(one, step, two.experimental_distribute_dataset(batched_dataset((X[:8], Y[:8]), 4)))
+
+
+@pytest.mark.parametrize(
+    "make", [make_train_step, make_cross_replica_step, partial(make_accumulating_step, n_micro_steps=1)]
+)
+def test_a_model_without_weights_is_refused(two, make):
+    """Keras would say that the optimizer "can only be called for the variables it was originally built with"."""
+    for build in (lambda: keras.Sequential([keras.layers.Dense(2)]), lambda: keras.Sequential([])):
+        with two.scope():
+            model, optimizer = build(), SGD(0.1)
+        with pytest.raises(BadInput, match="is not built, so it has no variables yet"):
+            make(two, model, optimizer, "mse")
+    with two.scope():
+        model = keras.Sequential([keras.layers.Dense(2)])
+        model.build((None, 3))
+    make(two, model, optimizer, "mse")
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_nothing_is_not_evaluated_as_a_loss_of_zero(strategy_with, n):
+    strategy = strategy_with(n)
+    with strategy.scope():
+        model, metrics = mlp(), [keras.metrics.MeanSquaredError()]
+    empty = batched_dataset((X[:4], Y[:4]), 8).take(0)
+    with pytest.raises(BadInput, match="evaluate: the dataset gave no example"):
+        evaluate(strategy, model, empty, metrics)
+    with pytest.raises(BadInput, match="gives no batch"):
+        check_batches(strategy, empty)
+
+
+def test_weights_overwritten_by_their_average_inside_a_graph_are_refused_and_right_elsewhere(two, one):
+    """In a branch of a graph TensorFlow stops with "merge_call called while defining a new graph"."""
+    settings = {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2}
+    step = make_train_step(two, *parts(two, two, lambda: SGD(0.1, **settings)), "mse")
+    data = [(x.astype("float32"), y.astype("float32")) for x, y in batches((4, 3))]
+    with pytest.raises(BadInput, match=r"ema_overwrite_frequency=2\) on 2 replicas.*cross_replica"):
+        step(on_replicas(two, data[0]))
+    weights = []
+    for strategy, make in ((one, make_train_step), (two, make_cross_replica_step)):
+        model, optimizer = parts(strategy, strategy, lambda: SGD(0.1, **settings))
+        step = make(strategy, model, optimizer, "mse")
+        for batch in data:
+            step(on_replicas(strategy, batch))
+        weights.append(model.get_weights())
+    for a, b in zip(*weights, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)  # float32, two steps of order 1

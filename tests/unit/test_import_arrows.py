@@ -38,7 +38,17 @@ ONLY = {
     "recipes": set(),
 }
 # No TensorFlow at import, nor anything that brings it along.
-WITHOUT_TENSORFLOW = ("errors", "collectives", "links", "cluster.config", "parameter_servers.rules", "cli", "")
+WITHOUT_TENSORFLOW = (
+    "errors",
+    "collectives",
+    "links",
+    "cluster.config",
+    "cluster.doctor",
+    "cluster.explain",
+    "parameter_servers.rules",
+    "cli",
+    "",
+)
 HEAVY = ("tensorflow", "keras", "tf_keras")
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from tests.fresh_process import ROOT
 
 # In a process that holds TensorFlow asleep, where a child is forked; the test's own process is awake.
 FORKED = """
@@ -27,6 +35,24 @@ print(run_isolated(hangs, deadline=0.2).error)
 print(run_isolated(prints))
 print(run_isolated(wakes).value, is_awake())
 print(run_isolated(raises).error)
+"""
+
+# A child that hangs; its number is told on stdout, which is thrown away in the child itself.
+HANGING = """
+import os, sys, tempfile, time
+from tfdistedu.bench.isolated import run_isolated
+from tfdistedu.cli import app, main
+
+def hangs(told):
+    tempfile.mkstemp()
+    os.write(told, f"{os.getpid()} {tempfile.gettempdir()}\\n".encode())
+    time.sleep(60)
+
+@app.command()
+def hang() -> None:
+    run_isolated(hangs, os.dup(1))
+
+main(["hang"])
 """
 
 
@@ -66,3 +92,40 @@ def test_the_first_line_of_an_error_of_tensorflow_is_what_it_tells(message, line
     from tfdistedu.bench.isolated import first_line
 
     assert first_line(RuntimeError(message)) == line
+
+
+def test_what_a_child_leaves_in_the_temporary_folder_goes_with_it(fresh_processes):
+    """AutoGraph leaves a file for every function that it traced, for the child ends without clean-up."""
+    code = """
+import os, tempfile
+from tfdistedu.bench.isolated import run_isolated
+here = tempfile.gettempdir()  # remembered in this process, and so in a fork of it
+before = os.listdir(here)
+path = run_isolated(lambda: tempfile.mkstemp()[1]).value
+print(os.path.exists(path), os.listdir(here) == before)
+"""
+    assert fresh_processes.run(code).stdout == "False True\n"
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_no_child_outlives_a_command_that_was_ended(sent, status):
+    """Its own deadline would end it too, a minute later."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HANGING], cwd=ROOT, env=environment, text=True, **pipes) as process:
+        child, folder = process.stdout.readline().split()
+        process.send_signal(sent)
+        assert process.wait(timeout=20) == status
+        started = time.perf_counter()
+        while _is_alive(child):
+            assert time.perf_counter() - started < 5
+            time.sleep(0.02)
+    assert Path(folder).exists() is (sent == signal.SIGKILL)  # nobody is left to remove it
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

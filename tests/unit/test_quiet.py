@@ -76,3 +76,22 @@ def test_the_levels_that_someone_set_are_kept(fresh_processes):
     code = "import os\nfrom tfdistedu.quiet import import_tensorflow\nimport_tensorflow()\n"
     code += "print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
     assert fresh_processes.run(code, environment={"TF_CPP_MIN_LOG_LEVEL": "0"}).stdout == "0\n"
+
+
+def test_another_backend_of_keras_is_refused_with_the_remedy_and_one_in_its_settings_is_overruled(tmp_path):
+    """The import itself ends with "No module named 'jax'" from deep inside of Keras."""
+    (tmp_path / "keras.json").write_text('{"backend": "jax"}')
+    environment = {key: value for key, value in os.environ.items() if key != "KERAS_BACKEND"}
+    environment |= {"PYTHONPATH": str(ROOT), "KERAS_HOME": str(tmp_path)}
+    lines = "from tfdistedu.quiet import import_tensorflow", "import_tensorflow()", "import keras"
+    code = "\n".join([*lines, "print(keras.backend.backend())"])
+
+    def run(**more):
+        words = [sys.executable, "-c", code]
+        return subprocess.run(words, env={**environment, **more}, capture_output=True, text=True, timeout=60)
+
+    refused = run(KERAS_BACKEND="jax")
+    assert "MachineCannot: Keras computes with jax here" in refused.stderr
+    assert "KERAS_BACKEND to tensorflow" in refused.stderr
+    overruled = run()
+    assert overruled.stdout == "tensorflow\n", overruled.stderr

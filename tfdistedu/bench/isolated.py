@@ -13,10 +13,12 @@ Left out: several at once; what children print is thrown away.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -52,28 +54,34 @@ def run_isolated(work: Callable[..., Any], *arguments: Any, deadline: float = 60
     may_fork = sys.platform.startswith("linux") and not is_awake()
     context = multiprocessing.get_context("fork" if may_fork else "spawn")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(sender, deadline, work, arguments), daemon=True)
-    child.start()
-    sender.close()  # so that the end of the child ends the pipe
-    try:
-        if not receiver.poll(deadline):
-            return Ended(None, f"no answer within {deadline:g} s")
-        return receiver.recv()
-    except EOFError:
-        child.join(5)
-        return Ended(None, _how_it_ended(child.exitcode))
-    finally:
-        child.kill()
-        child.join()
-        receiver.close()
+    # AutoGraph leaves a file in the temporary folder for every function that it traced.
+    with tempfile.TemporaryDirectory(prefix="tfdistedu-", ignore_cleanup_errors=True) as temporary:
+        child = context.Process(target=_answer, args=(sender, deadline, temporary, work, arguments), daemon=True)
+        try:
+            child.start()  # inside of the try: a signal may end this process as soon as the child is there
+            sender.close()  # so that the end of the child ends the pipe
+            if not receiver.poll(deadline):
+                return Ended(None, f"no answer within {deadline:g} s")
+            return receiver.recv()
+        except EOFError:
+            child.join(5)
+            return Ended(None, _how_it_ended(child.exitcode))
+        finally:
+            if child.pid is not None:
+                child.kill()
+                child.join()
+            receiver.close()
 
 
-def _answer(sender: Connection, deadline: float, work: Callable[..., Any], arguments: tuple) -> None:
+def _answer(sender: Connection, deadline: float, temporary: str, work: Callable[..., Any], arguments: tuple) -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: this process goes when its parent goes
+    tempfile.tempdir = os.environ["TMPDIR"] = temporary
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     if hasattr(signal, "alarm"):
-        signal.alarm(int(deadline) + 5)  # should the parent be killed, this ends the child
+        signal.alarm(int(deadline) + 5)  # where nothing else ends the child of a killed parent
     try:
         ended = Ended(work(*arguments), None)
     except Exception as error:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
+from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
+from tfdistedu.errors import BadInput
 
 if TYPE_CHECKING:
     from tfdistedu.bench.matrix import Cell
@@ -36,7 +37,7 @@ optimizer of tfdistedu. Run with {versions}.
 """
 
 
-@app.command()
+@app.command(short_help='Run each cell of the table "what works where".')
 def matrix(
     json: str | None = JSON_OPTION,
     write: str | None = typer.Option(None, "--write", metavar="FILE.md", help="Write the table as a markdown page."),
@@ -61,7 +62,7 @@ def matrix(
 
         cells = run_matrix(on_cell=show)
     if write:
-        Path(write).write_text(_page(write, cells), encoding="utf-8")
+        write_text(_page(write, cells), write)
     write_json({"versions": versions(), "cells": [cell._asdict() for cell in cells]}, json)
     if json != "-":
         _print_table(as_rows(cells), reasons_for(cells))
@@ -72,7 +73,7 @@ def matrix(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="Measure what a training step costs eagerly.")
 def eager(
     json: str | None = JSON_OPTION,
     replicas: int = typer.Option(2, "--replicas", metavar="N", help="Replicas, on virtual CPUs or GPUs."),
@@ -117,6 +118,45 @@ def boot(
             seconds = seen[f"{way}_seconds"]
             out.print(f"  {way:5}  {what:18} {seconds:6.2f} s   {plain / seconds:5.1f} times as fast as plain")
     write_json(seen, json)
+
+
+@app.command()
+def scaling(
+    json: str | None = JSON_OPTION,
+    replicas: str = typer.Option("1,2,4", "--replicas", metavar="1,N,...", help="Numbers of replicas, 1 first."),
+    batch: int = typer.Option(256, "--batch", help="Examples in the global batch (strong), in each replica's (weak)."),
+) -> None:
+    """Time a step on more and more replicas, with the global batch fixed and with the replica batch fixed."""
+    check_writable(json)
+    try:
+        numbers = [int(number) for number in replicas.split(",")]
+    except ValueError:
+        raise BadInput(f"--replicas {replicas}: whole numbers with commas between them, such as 1,2,4.") from None
+    from rich import box
+    from rich.table import Table
+
+    from tfdistedu.quiet import import_tensorflow
+
+    import_tensorflow().get_logger().setLevel("ERROR")  # it takes the steps of six settings for one that is traced anew
+    from tfdistedu.bench.scaling import measure
+
+    settings = measure(numbers, batch)
+    if json != "-":
+        table = Table(box=box.SIMPLE)
+        for name in ("scaling", "replicas", "global batch", "replica batch", "ms a step", "examples/s", "efficiency"):
+            table.add_column(name, justify="left" if name == "scaling" else "right")
+        for line in settings:
+            numbers_of_line = (f"{line.replica_batch:g}", f"{1000 * line.seconds:.2f}", f"{line.examples_per_s:,.0f}")
+            sizes = (str(line.replicas), str(line.global_batch))
+            table.add_row(line.scaling, *sizes, *numbers_of_line, f"{line.efficiency:.2f}")
+        out = console()
+        out.print(table)
+        out.print(
+            "strong: the global batch is fixed, it is the same training. weak: the replica batch is fixed, the global "
+            "batch grows with the replicas, so an epoch has fewer steps and the learning rate must be found again. "
+            "Virtual devices share the cores: they can only gain what one small replica leaves idle."
+        )
+    write_json([line._asdict() for line in settings], json)
 
 
 def _print_table(rows: list[list[str]], reasons: list[str]) -> None:

@@ -61,7 +61,7 @@ def _print(result: Result) -> None:
         title="One network, the same digits in the same order", title_justify="left", box=None, pad_edge=False
     )
     table.add_column("way")
-    for column in ("replicas", "accuracy", "furthest weight", "examples/s"):
+    for column in ("replicas", "test\naccuracy", "furthest weight\nfrom one device", "examples/s"):
         table.add_column(column, justify="right")
     for row in result.rows:
         good = row.max_weight_difference is None or row.max_weight_difference < bench.TOLERANCE
@@ -71,9 +71,11 @@ def _print(result: Result) -> None:
     out.print(table)
     out.print()
     if not result.failures:
-        out.print(f"The same: within {bench.TOLERANCE:.0e} (float32 rounding) they all hold one device's weights.")
+        same = "; ".join(row.way for row in result.rows[1:] if row.max_weight_difference is not None)
+        out.print(f"The same: {same}. They hold one device's weights, within {bench.TOLERANCE:.0e} (float32 rounding).")
     for row, reason in result.counterexamples:
         out.print(f"Not the same: {row.way}. {reason[0].upper()}{reason[1:]}.")
+    out.print()
     out.print(
         f"Batches of {bench.GLOBAL_BATCH} divide evenly by {bench.N_REPLICAS}, because `fit` weighs a ragged "
         "last batch otherwise (the custom loop would not mind). Virtual devices share this machine's cores: they show "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
+from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
 from tfdistedu.errors import BadInput
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def _write(text: str, file: str) -> None:
     if file == "-":
         sys.stdout.write(text)
     else:
-        Path(file).write_text(text, encoding="utf-8")
+        write_text(text, file)
         print(f"wrote {file}", file=sys.stderr)
 
 

@@ -22,7 +22,7 @@ def _top() -> None:
     """Predict what distributed training would cost, from models."""
 
 
-@app.command("allreduce")
+@app.command("allreduce", short_help="The time of one all-reduce for 2 to 10,000 ranks.")
 def allreduce(
     ranks: str = typer.Option("2,4,8,16,64,256,1024,10000", "--ranks", "-n", help="Numbers of ranks, 2 to 10000."),
     size: str = typer.Option("100MB", "--bytes", "-b", help="Size of each rank's message: 4096, 25MB, 64KiB, ..."),

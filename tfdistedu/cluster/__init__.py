@@ -1,19 +1,33 @@
-"""Real clusters of processes on this machine: up in a fraction of a second, broken on purpose, gone without a trace.
+"""Real clusters of processes: TF_CONFIG, a launcher, a doctor, and what TensorFlow's messages mean.
 
-    with LocalCluster(workers=2) as cluster:
+    with LocalCluster(workers=2) as cluster:   # from tfdistedu.cluster.local
         cluster.run(train)                     on each task, results by name: {"worker:0": ..., "worker:1": ...}
 
-- `local`      the context manager `LocalCluster`: start, run a function on each task, collect
-- `faults`     what one can do to a task: kill, pause, resume, restart, slow
-- `server`     the process that imports TensorFlow once and forks a task in a hundredth of a second
-- `task`       what a task does from its birth on
-- `launch`     a script as a cluster, for `tfdistedu run`
-- `testing`    the pytest fixture `local_cluster`
+- `local`, `faults`   the context manager `LocalCluster`, and what one can do to its tasks
+- `server`, `task`    the process that imports TensorFlow once and forks, and what a fork does from its birth on
+- `launch`            a script as a cluster, for `tfdistedu run`
+- `testing`           the pytest fixture `local_cluster`
+- `config`            TF_CONFIG as a value, and all that can be wrong with it
+- `doctor`, `explain` what is wrong here, and what a message means
 
 Importing any of them imports no TensorFlow: only the server and the tasks do.
 """
 
-from tfdistedu.cluster.local import LocalCluster
-from tfdistedu.cluster.outcome import Outcome, TaskFailed
+from __future__ import annotations
 
-__all__ = ["LocalCluster", "Outcome", "TaskFailed"]
+from typing import Any
+
+_WHERE = {
+    "LocalCluster": "tfdistedu.cluster.local",
+    "Outcome": "tfdistedu.cluster.outcome",
+    "TaskFailed": "tfdistedu.cluster.outcome",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import `LocalCluster` and its like when they are asked for: the doctor needs none of them."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_WHERE[name]), name)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tfdistedu.data.batches import check_batched
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
 
@@ -179,6 +180,7 @@ def _batches(strategy: tf.distribute.Strategy, dataset: Any, steps: int | None, 
     if steps is None and int(cardinality) == tf.data.INFINITE_CARDINALITY:
         raise BadInput("audit: the dataset never ends; give steps=, the number of global batches to look at.")
     if is_plain and distribute:
+        check_batched(dataset)
         return strategy.experimental_distribute_dataset(dataset)
     return dataset
 

@@ -123,3 +123,21 @@ def batched_dataset(arrays: Sequence[np.ndarray], batch_size: int, shuffle_seed:
         order = np.random.default_rng(shuffle_seed).permutation(lengths[0])
         arrays = [array[order] for array in arrays]
     return tf.data.Dataset.from_tensor_slices(tuple(arrays)).batch(batch_size)
+
+
+def check_batched(dataset: tf.data.Dataset) -> None:
+    """Refuse a dataset of single examples, where a part has no first dimension to cut.
+
+    Args:
+        dataset: Global batches.
+
+    Raises:
+        BadInput: A part of its elements is a scalar.
+
+    """
+    for spec in tf.nest.flatten(dataset.element_spec):
+        if getattr(getattr(spec, "shape", None), "rank", None) == 0:
+            raise BadInput(
+                f"the dataset gives single examples, not batches: one of their parts is a {spec.dtype.name} scalar. "
+                "Call dataset.batch(batch_size) first."
+            )

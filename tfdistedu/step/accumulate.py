@@ -30,8 +30,9 @@ from typing import Any
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.loss import is_sum, loss_share, zero_without_examples
+from tfdistedu.step.parts import check_parts
 from tfdistedu.step.precision import LossScale
-from tfdistedu.step.replica import SUM, check_parts, checked, run_on_replicas
+from tfdistedu.step.replica import SUM, checked, run_on_replicas
 
 tf = import_tensorflow()
 
@@ -55,7 +56,7 @@ class AccumulatingStep:
         micro, update = self._micro_step, self._update
         if graph:
             micro, update = tf.function(micro, reduce_retracing=True), tf.function(update)
-        self._checked_micro_step, self._update_function = checked(strategy, micro), update
+        self._checked_micro_step, self._update_function = checked(strategy, micro, model), update
 
     def __call__(self, batch: Any) -> tf.Tensor:
         """Take one micro-step, and update when it is the k-th.
@@ -169,7 +170,7 @@ def make_accumulating_step(
         unless `on_epoch=lambda epoch: step.flush()`.
 
     Raises:
-        BadInput: Fewer than one micro-step; something made outside the scope (see `guards`).
+        BadInput: Fewer than one micro-step; something made outside the scope (see `parts`).
 
     Example:
         >>> strategy = tf.distribute.get_strategy()

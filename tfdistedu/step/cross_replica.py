@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_layers, check_variables
 from tfdistedu.step.loss import loss_share, zero_without_examples
+from tfdistedu.step.parts import check_model, check_variables
 from tfdistedu.step.replica import SUM, checked, count_examples, run_on_replicas
 from tfdistedu.step.sparse import sum_repeated_rows
 
@@ -43,8 +43,7 @@ def make_cross_replica_step(
         A function from a batch of per-replica values to the loss of the global batch, a scalar tensor.
 
     """
-    check_variables(strategy, model.variables, "model")
-    check_layers(strategy, model)
+    check_model(strategy, model)
     check_variables(strategy, optimizer.variables, "optimizer")
     with strategy.scope():
         optimizer.build(model.trainable_variables)
@@ -55,7 +54,8 @@ def make_cross_replica_step(
         with tf.GradientTape() as tape:
             predictions = model(x, training=True)
             share = loss_share(loss, y, predictions, global_count, sample_weight, sum(model.losses))
-        gradients = tape.gradient(share, model.trainable_variables)
+            scaled = optimizer.scale_loss(share)  # `apply` divides by its loss_scale_factor, if it has one
+        gradients = tape.gradient(scaled, model.trainable_variables)
         return zero_without_examples(gradients, count), zero_without_examples([share], count)[0]
 
     # --8<-- [start:step]
@@ -68,4 +68,4 @@ def make_cross_replica_step(
         return strategy.reduce(SUM, shares, axis=None)
 
     # --8<-- [end:step]
-    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
+    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step, model)

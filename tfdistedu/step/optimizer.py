@@ -73,7 +73,19 @@ class ReduceFirst:
             grads: This replica's gradients, in the order of the variables.
             trainable_variables: The variables; may be left out once the optimizer is built.
 
+        Raises:
+            BadInput: `ema_overwrite_frequency` in a graph on more than one replica.
+
         """
+        context = tf.distribute.get_replica_context()
+        n_replicas = 1 if context is None else context.num_replicas_in_sync
+        if n_replicas > 1 and getattr(self, "ema_overwrite_frequency", None) and not tf.executing_eagerly():
+            raise BadInput(
+                f"{type(self).__name__}(ema_overwrite_frequency={self.ema_overwrite_frequency}) on {n_replicas} "
+                "replicas: Keras would overwrite the weights inside a branch, which TensorFlow refuses in graph mode. "
+                "Use tfdistedu.step.cross_replica.make_cross_replica_step, or leave it out and call "
+                "optimizer.finalize_variable_values at the end."
+            )
         if not self.reduced_before_apply:
             grads = all_reduce_sum(list(grads))
         super().apply(grads, trainable_variables)

@@ -21,14 +21,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import (
-    check_cross_replica_context,
-    check_distributed,
-    check_layers,
-    check_optimizer,
-    check_variables,
-)
+from tfdistedu.step.guards import check_cross_replica_context, check_distributed
 from tfdistedu.step.loss import loss_share, zero_without_examples
+from tfdistedu.step.parts import check_copies, check_parts
 
 tf = import_tensorflow()
 SUM = tf.distribute.ReduceOp.SUM
@@ -72,7 +67,7 @@ def make_train_step(
         batch before the update, a scalar tensor.
 
     Raises:
-        BadInput: Something was made outside the scope, or means something else on replicas (see `guards`).
+        BadInput: Something was made outside the scope, or means something else on replicas (see `parts`).
 
     Example:
         >>> strategy = tf.distribute.get_strategy()
@@ -107,24 +102,7 @@ def make_train_step(
         return strategy.reduce(SUM, shares, axis=None)
 
     # --8<-- [end:replica_step]
-    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step)
-
-
-def check_parts(strategy: tf.distribute.Strategy, model: Any, optimizer: Any, metrics: Sequence[Any] = ()) -> None:
-    """Refuse a model, optimizer or metric that this strategy cannot train, before anything is traced.
-
-    Args:
-        strategy: The strategy that is to run the step.
-        model: A Keras model.
-        optimizer: A Keras optimizer; its variables are made here if need be.
-        metrics: Keras metrics.
-
-    """
-    check_variables(strategy, model.variables, "model")
-    check_layers(strategy, model)
-    check_optimizer(strategy, optimizer, model.trainable_variables)
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
+    return checked(strategy, tf.function(step, reduce_retracing=True) if graph else step, model)
 
 
 def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., Any], batch: Any) -> Any:
@@ -145,8 +123,8 @@ def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., An
 
     """
 
-    def without_size(tensor: tf.Tensor) -> tf.Tensor:
-        if tf.executing_eagerly() or not tensor.shape.rank:
+    def without_size(tensor: tf.Tensor | None) -> tf.Tensor | None:
+        if tensor is None or tf.executing_eagerly() or not tensor.shape.rank:
             return tensor
         return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=[None, *tensor.shape[1:]])
 
@@ -156,21 +134,26 @@ def run_on_replicas(strategy: tf.distribute.Strategy, function: Callable[..., An
     return strategy.run(on_replica, args=tuple(batch))
 
 
-def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any], model: Any = None) -> Callable[[Any], Any]:
     """Put the checks of a batch before a step, outside of its traced function.
 
     Args:
         strategy: The strategy that the step belongs to.
         step: A function of one batch.
+        model: The model that the step trains, whose copies are compared once, after the first step.
 
     Returns:
         The same function, which refuses batches that were not distributed and calls from replica context.
 
     """
+    unseen = [model] if model is not None and strategy.num_replicas_in_sync > 1 else []
 
     def checked_step(batch: Any) -> Any:
         check_cross_replica_context("a training step")
         check_distributed(strategy, batch)
-        return step(batch)
+        result = step(batch)
+        while unseen:
+            check_copies(strategy, unseen.pop())
+        return result
 
     return checked_step

@@ -17,21 +17,27 @@ accumulators of `step.accumulate` (flush first); batch normalisation that is not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfdistedu.errors import BadInput, TfdisteduError
+from tfdistedu.errors import BadInput, MachineCannot, TfdisteduError
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_optimizer, check_variables
+from tfdistedu.step.parts import check_optimizer, check_variables
 
 tf = import_tensorflow()
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 _NAME = re.compile(r"checkpoint-(\d{6,})\.npz")
 
@@ -72,32 +78,43 @@ def save(
         The file.
 
     Raises:
-        BadInput: `keep` below 1; model or optimizer of another strategy.
+        BadInput: `keep` below 1; model or optimizer of another strategy; another save is writing into the folder.
+        MachineCannot: The folder cannot be written, or the disk is full; the checkpoints before are untouched.
 
     """
     if keep < 1:
         raise BadInput(f"save: keep is the number of checkpoints to keep, at least 1, not {keep}.")
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     variables = _variables(strategy, model, optimizer)
     position = Position(*map(int, position))
     # Step 1: one copy of each variable. All replicas hold the same.
     arrays = {f"variable-{index}": variable.value.numpy() for index, variable in enumerate(variables)}
     manifest = {"format": 1, "position": position, "variables": [_describe(variable) for variable in variables]}
     arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
-    # Step 2: write under another name. Whoever looks meanwhile finds the checkpoint before.
-    existing = checkpoints(folder)
-    number = int(_NAME.fullmatch(existing[-1].name)[1]) + 1 if existing else 1
-    path = folder / f"checkpoint-{number:06d}.npz"
-    unfinished = folder / f"{path.name}.unfinished"
-    with open(unfinished, "wb") as file:
-        np.savez(file, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    # Step 3: rename. From here on it exists, whole.
-    os.replace(unfinished, path)
-    for old in [*checkpoints(folder)[:-keep], *folder.glob("checkpoint-*.npz.unfinished")]:
-        old.unlink()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone_in(folder):
+            # Step 2: write under another name. Whoever looks meanwhile finds the checkpoint before.
+            existing = checkpoints(folder)
+            number = int(_NAME.fullmatch(existing[-1].name)[1]) + 1 if existing else 1
+            path = folder / f"checkpoint-{number:06d}.npz"
+            unfinished = folder / f"{path.name}.unfinished"
+            try:
+                with open(unfinished, "wb") as file:
+                    np.savez(file, **arrays)
+                    file.flush()
+                    os.fsync(file.fileno())
+                # Step 3: rename. From here on it exists, whole.
+                os.replace(unfinished, path)
+            finally:
+                unfinished.unlink(missing_ok=True)  # half a file on a full disk helps nobody
+            for old in [*checkpoints(folder)[:-keep], *folder.glob("checkpoint-*.npz.unfinished")]:
+                old.unlink()
+    except OSError as error:
+        raise MachineCannot(
+            f"save: cannot write a checkpoint in {folder} ({error.strerror or error}). The checkpoints that were there "
+            "are untouched. Make room or name another folder, and save again."
+        ) from error
     return path
 
 
@@ -156,6 +173,28 @@ def checkpoints(folder: str | Path) -> list[Path]:
         (path for path in Path(folder).glob("checkpoint-*.npz") if _NAME.fullmatch(path.name)),
         key=lambda path: int(_NAME.fullmatch(path.name)[1]),
     )
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Refuse a second save into the same folder at the same time: each would write into, and remove, the other's file.
+
+    The lock is the folder's own and goes with the process, however that ends.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"save: another save is writing into {folder}; give each run a folder of its own.") from None
+        except OSError:  # a file system that locks no folders, as NFS: saving goes on as before
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _variables(strategy: tf.distribute.Strategy, model: Any, optimizer: Any) -> list[Any]:

@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from tfdistedu.data.batches import replica_batch_sizes
+from tfdistedu.data.batches import check_batched, replica_batch_sizes
 from tfdistedu.errors import BadInput
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import ReplicaWarning
+from tfdistedu.step.parts import ReplicaWarning, check_metrics, check_parts
 from tfdistedu.step.precision import LossScale
-from tfdistedu.step.replica import check_parts
 
 tf = import_tensorflow()
+import keras  # noqa: E402  (after the quiet import)
 
 
 def compile_model(
@@ -58,6 +58,9 @@ def compile_model(
 
     """
     check_parts(strategy, model, optimizer)
+    for metric in tf.nest.flatten([metrics, kwargs.get("weighted_metrics")]):
+        if isinstance(metric, keras.metrics.Metric):  # names are made by compile, in the scope
+            check_metrics(strategy, [metric])
     in_float16 = any(layer.compute_dtype == "float16" for layer in model._flatten_layers())
     if strategy.num_replicas_in_sync > 1 and in_float16 and not isinstance(optimizer, LossScale):
         raise BadInput(
@@ -77,7 +80,8 @@ def check_batches(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) ->
         dataset: A finite dataset of global batches.
 
     Raises:
-        BadInput: A batch that does not divide evenly by the number of replicas; no dataset, or an endless one.
+        BadInput: A batch that does not divide evenly by the number of replicas; no dataset, an endless or an empty one,
+            or one that was not batched.
 
     """
     n = strategy.num_replicas_in_sync
@@ -85,6 +89,9 @@ def check_batches(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) ->
         raise BadInput(f"fit needs a tf.data.Dataset of global batches to be checked, not a {type(dataset).__name__}.")
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
         raise BadInput("the dataset never ends, so it cannot be checked. Check it before repeat().")
+    check_batched(dataset)
+    if next(iter(dataset.take(1)), None) is None:
+        raise BadInput("the dataset gives no batch: fit would train on nothing. Is it empty, or shorter than a batch?")
     if n == 1:
         return
     sizes = dataset.map(lambda *batch: tf.shape(tf.nest.flatten(batch)[0])[0])

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfdistedu.data.batches import check_batched
 from tfdistedu.errors import BadInput, TfdisteduError
 from tfdistedu.quiet import import_tensorflow
-from tfdistedu.step.guards import check_variables
+from tfdistedu.step.parts import check_metrics, check_variables
 from tfdistedu.step.replica import checked, run_on_replicas
 
 tf = import_tensorflow()
@@ -65,8 +66,8 @@ def train(
     for number in range(1, epochs + 1):
         losses, counts = [], []
         for batch in batches:
+            losses.append(float(step(batch)))  # first, for the step checks the batch
             counts.append(examples_in(strategy, batch))
-            losses.append(float(step(batch)))
         counts = over_all_workers(strategy, counts)
         examples = sum(counts)
         if not examples:
@@ -85,6 +86,8 @@ def evaluate(
 ) -> dict[str, float]:
     """Evaluate exactly: each example once, also when the last batch is ragged.
 
+    To evaluate after each epoch, call what `make_evaluate` gives again and again: it traces once.
+
     Args:
         strategy: The strategy in whose scope model and metrics were made.
         model: A Keras model.
@@ -95,12 +98,34 @@ def evaluate(
     Returns:
         The result of each metric, by its name.
 
+    Raises:
+        BadInput: A dataset that never ends or gives nothing; two metrics of one name; something made outside the scope.
+
+    """
+    return make_evaluate(strategy, model, metrics, graph)(dataset)
+
+
+def make_evaluate(
+    strategy: tf.distribute.Strategy, model: Any, metrics: Iterable[Any], graph: bool = True
+) -> Callable[[Any], dict[str, float]]:
+    """Make an evaluation that can be called after each epoch, and is traced once.
+
+    Args:
+        strategy: The strategy in whose scope model and metrics were made.
+        model: A Keras model.
+        metrics: Keras metrics; each call resets them first.
+        graph: Whether each batch runs as a `tf.function` or eagerly.
+
+    Returns:
+        A function from a finite dataset of `(x, y)` to the result of each metric, by its name.
+
+    Raises:
+        BadInput: A model or a metric made outside the scope; no metric object; two metrics of one name.
+
     """
     metrics = list(metrics)
     check_variables(strategy, model.variables, "model")
-    for metric in metrics:
-        check_variables(strategy, metric.variables, f"metric {metric.name}")
-        metric.reset_state()
+    check_metrics(strategy, metrics)
 
     def replica_evaluate(x: Any, y: Any, sample_weight: Any = None) -> None:
         predictions = model(x, training=False)
@@ -111,9 +136,19 @@ def evaluate(
         run_on_replicas(strategy, replica_evaluate, batch)
 
     step = checked(strategy, tf.function(run, reduce_retracing=True) if graph else run)
-    for batch in distribute(strategy, dataset):
-        step(batch)
-    return {metric.name: float(metric.result()) for metric in metrics}
+
+    def evaluate_once(dataset: Any) -> dict[str, float]:
+        for metric in metrics:
+            metric.reset_state()
+        examples = 0
+        for batch in distribute(strategy, dataset):
+            step(batch)
+            examples += examples_in(strategy, batch)
+        if not examples:  # a metric of nothing is 0, which looks like a perfect loss
+            raise BadInput("evaluate: the dataset gave no example. Is it empty, or an iterator that was used up?")
+        return {metric.name: float(metric.result()) for metric in metrics}
+
+    return evaluate_once
 
 
 def distribute(strategy: tf.distribute.Strategy, dataset: Any) -> Any:
@@ -127,7 +162,7 @@ def distribute(strategy: tf.distribute.Strategy, dataset: Any) -> Any:
         Something to iterate over, again and again, that gives batches of per-replica values.
 
     Raises:
-        BadInput: Neither kind of dataset, or one that never ends.
+        BadInput: Neither kind of dataset, one that never ends, or one that was not batched.
 
     """
     if not isinstance(dataset, tf.data.Dataset | tf.distribute.DistributedDataset):
@@ -139,7 +174,10 @@ def distribute(strategy: tf.distribute.Strategy, dataset: Any) -> Any:
     cardinality = dataset.cardinality() if plain else dataset.cardinality  # TensorFlow has it both ways
     if int(cardinality) == tf.data.INFINITE_CARDINALITY:
         raise BadInput("the dataset never ends, so an epoch would not either. Use dataset.take(steps_per_epoch).")
-    return strategy.experimental_distribute_dataset(dataset) if plain else dataset
+    if not plain:
+        return dataset
+    check_batched(dataset)
+    return strategy.experimental_distribute_dataset(dataset)
 
 
 def examples_in(strategy: tf.distribute.Strategy, batch: Any) -> int:

@@ -60,6 +60,7 @@ def ring(n_ranks: int) -> Schedule:
     return Schedule("ring", n, n, rounds)
 
 
+# --8<-- [start:reduce_scatter]
 @algorithm(goal="reduce_scatter")
 def ring_reduce_scatter(n_ranks: int) -> Schedule:
     """Reduce-scatter in a ring: afterwards rank r owns the sum of chunk r. The first half of `ring`.
@@ -84,6 +85,10 @@ def ring_reduce_scatter(n_ranks: int) -> Schedule:
     return Schedule("ring_reduce_scatter", n, n, rounds)
 
 
+# --8<-- [end:reduce_scatter]
+
+
+# --8<-- [start:all_gather]
 @algorithm(goal="all_gather")
 def ring_all_gather(n_ranks: int) -> Schedule:
     """All-gather in a ring: rank r starts with chunk r, and afterwards all have all. The second half of `ring`.
@@ -107,3 +112,6 @@ def ring_all_gather(n_ranks: int) -> Schedule:
     # Step 1: pass on what came last. In round s rank r sends the chunk that started s ranks to its left.
     rounds = [[Transfer(r, (r + 1) % n, (r - s) % n, False) for r in range(n)] for s in range(n - 1)]
     return Schedule("ring_all_gather", n, n, rounds)
+
+
+# --8<-- [end:all_gather]

@@ -1,0 +1,295 @@
+"""Does a lesson's page say only what is so? Code, numbers and lengths, checked in its source.
+
+The idea: a page holds words. Code comes from marked sections of tested files, outputs from recorded runs, and a number
+with a unit stands in an element that names its record:
+
+    <data value="allreduce.ring_4">12.0 MB</data>         compared with docs/recorded/allreduce/values.json
+    ```python
+    lessons/07_allreduce/naive.py:naive                    the section has both its markers, and each line has run
+    ```
+
+Costs: reads the page, and runs what it shows once more, line by line. Leaves out: style.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import textwrap
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tfdistedu.course.lesson import Lesson
+from tfdistedu.course.subject import load_module
+
+MOST_WORDS, MOST_EXCERPTS, MOST_LINES = 1200, 3, 25
+
+# Written so that this file, shown on a page, holds no marker itself.
+_DIRECTIVE = re.compile(r'^\s*-{2}8<[-]{2} "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$')
+_LOOKS_LIKE_ONE = re.compile(r"8<[-]")
+_CUT = "--8<" + "--"
+_UNIT = re.compile(
+    r"(?<![\w.])\d[\d.,]*\s?(?:[kKMGT]i?B/s|[kKMGT]i?B|B/s|bytes?|ms|us|ns|s|seconds?|minutes?|hours?|%|times|x)\b(?!\w)"
+    r"|\d[\d.,]*\s?%"
+)
+COMMAND = "make record"
+"""What makes every recorded file."""
+
+DATA = re.compile(r'<data value="([^"]+)">([^<]*)</data>')
+"""A recorded number in a page."""
+
+_PARTS = ("## The naive version", "## A sibling", "## The recorded run", "## Your turn", "## Looks right, is wrong")
+_LAST = ("## What it costs", "## Take away", "## On Monday", "## Next")
+
+
+def problems(lesson: Lesson, base: Path) -> list[str]:
+    """Say what is wrong with a lesson's page.
+
+    Args:
+        lesson: The lesson.
+        base: The folder that paths in the page are relative to.
+
+    Returns:
+        One sentence for each problem.
+
+    """
+    page = base / lesson.page
+    if not lesson.page or not page.is_file():
+        return [f"{lesson.slug} has no page {lesson.page!r}"]
+    text = page.read_text(encoding="utf-8")
+    found = [*_fences(text, base), *_numbers(text, lesson, base), *_shape(text, lesson)]
+    return [f"{page.name}: {problem}" for problem in found]
+
+
+def _fences(text: str, base: Path) -> Iterator[str]:
+    """Look at what is included, and at what should be."""
+    excerpts = 0
+    for language, lines, number in fences(text):
+        directives = [_DIRECTIVE.match(line) for line in lines]
+        if language == "python" or any(directives):
+            if not all(directives):
+                yield f"line {number}: a fence holds included sections and nothing else"
+            excerpts += language == "python"
+        elif language not in ("shell", ""):
+            yield f"line {number}: {language} is typed by hand; include it from a file"
+        for directive in filter(None, directives):
+            shown = section(base / directive["file"], directive["section"])
+            if isinstance(shown, str):
+                yield f"line {number}: {shown}"
+            elif language == "python" and len(shown) > MOST_LINES:
+                yield f"line {number}: {len(shown)} lines; an excerpt has at most {MOST_LINES}"
+    if excerpts > MOST_EXCERPTS:
+        yield f"{excerpts} excerpts of code; a page has at most {MOST_EXCERPTS}"
+    for number, line in enumerate(text.splitlines(), 1):
+        if _LOOKS_LIKE_ONE.search(line) and not _DIRECTIVE.match(line):
+            yield f'line {number}: not of the form {_CUT} "file:section": {line.strip()}'
+
+
+def _numbers(text: str, lesson: Lesson, base: Path) -> Iterator[str]:
+    """Look at numbers: recorded ones are as recorded, and none stands bare."""
+    file = base / "docs" / "recorded" / lesson.slug / "values.json"
+    record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"values": {}, "timed": {}}
+    known = {f"{lesson.slug}.{name}": value for name, value in (record["values"] | record["timed"]).items()}
+    for key, shown in DATA.findall(text):
+        if key not in known:
+            yield f"{key!r} is not recorded; put it into runs.py and run: {COMMAND}"
+        elif known[key] != shown:
+            yield f"{key} is {known[key]!r} and the page says {shown!r}. Run: {COMMAND}"
+    bare = DATA.sub("", without_fences(text))
+    for match in _UNIT.finditer(bare):
+        yield f"a bare number with a unit: {match.group()!r}; write <data value=...>, so that it is compared"
+
+
+def _shape(text: str, lesson: Lesson) -> Iterator[str]:
+    """Look at the parts, their order and the length."""
+    places = [text.find(part) for part in (*_PARTS, *_LAST)]
+    missing = [part for part, place in zip((*_PARTS, *_LAST), places, strict=True) if place < 0]
+    if missing:
+        yield f"there is no part {missing[0]!r}"
+    elif places != sorted(places):
+        yield f"its parts are to stand in this order: {', '.join((*_PARTS, *_LAST))}"
+    words = len(re.findall(r"[^\W_]+", without_fences(text)))
+    if words > MOST_WORDS:
+        yield f"{words} words; a page has at most {MOST_WORDS}"
+    for exercise in lesson.exercises:
+        if f"`{exercise.name}`" not in text:
+            yield f"it never names the exercise `{exercise.name}`"
+
+
+def readable(lesson: Lesson, base: Path) -> str:
+    """Return a page as plain text to read beside the exercise, for those who do not build the site.
+
+    Args:
+        lesson: The lesson.
+        base: The folder that paths in the page are relative to.
+
+    Returns:
+        Markdown: includes are put in; hints and our answers are left out, for `learn hint` and `learn show` have them.
+
+    """
+    text = (base / lesson.page).read_text(encoding="utf-8")
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    text = re.sub(r"^\?\?\? .*\n(?:\n|    .*\n)*", "", text, flags=re.M)
+    text = re.sub(r'<figure[^>]*data-command="([^"]+)".*?</figure>', r"The picture: run `\1`.", text, flags=re.S)
+    text = DATA.sub(lambda match: match[2], text)
+    text = re.sub(
+        r'^!!! \w+ "(.*)"\n((?:\n|    .*\n)*)', lambda m: f"**{m[1]}**\n{textwrap.dedent(m[2])}", text, flags=re.M
+    )
+
+    def put_in(match: re.Match) -> str:
+        shown = section(base / match["file"], match["section"])
+        lines = (base / match["file"]).read_text(encoding="utf-8").splitlines()
+        return textwrap.dedent("\n".join(lines[number - 1] for number in shown)).strip()
+
+    body = re.sub(_DIRECTIVE.pattern, put_in, text, flags=re.M)
+    return f"<!-- Made by `{COMMAND}` from {lesson.page}; the site has the same with pictures. -->\n{body}"
+
+
+def fences(text: str) -> Iterator[tuple[str, list[str], int]]:
+    """Give the fenced blocks of a page.
+
+    Args:
+        text: The page's source.
+
+    Yields:
+        Language, lines, and the number of the first line.
+
+    """
+    inside: list[str] | None = None
+    language, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith("```"):
+            if inside is None:
+                inside, language, first = [], line.strip().strip("`"), number
+            else:
+                yield language, inside, first
+                inside = None
+        elif inside is not None:
+            inside.append(line)
+
+
+def without_fences(text: str) -> str:
+    """Return the words of a page.
+
+    Args:
+        text: The page's source.
+
+    Returns:
+        It without fenced blocks and without its head.
+
+    """
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    return re.sub(r"^\s*```.*?^\s*```", "", text, flags=re.S | re.M)
+
+
+def section(file: Path, name: str | None) -> range | str:
+    """Return the lines of a marked section.
+
+    Args:
+        file: The file.
+        name: The section's name; `None` is the whole file.
+
+    Returns:
+        The numbers of its lines, or what is wrong.
+
+    """
+    if not file.is_file():
+        return f"there is no file {file}"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    if name is None:
+        return range(1, len(lines) + 1)
+    marks = [
+        (kind, number)
+        for number, line in enumerate(lines, 1)
+        for kind, found in re.findall(r"-{2}8<[-]{2} \[(start|end):\s*([\w-]+)\]", line)
+        if found == name
+    ]
+    if [kind for kind, _ in marks] != ["start", "end"]:
+        return f"{file.name}: section {name!r} needs one start and then one end marker, and has {marks}"
+    return range(marks[0][1] + 1, marks[1][1])
+
+
+def not_executed(lesson: Lesson, base: Path, eagerly: bool = False) -> list[str]:
+    """Say which shown lines of Python the lesson's `runs.shown()` never executes.
+
+    Args:
+        lesson: The lesson.
+        base: The folder that paths in the page are relative to.
+        eagerly: Whether TensorFlow's functions run as Python; in a graph, lines that AutoGraph rewrote are not seen.
+
+    Returns:
+        "file:line: text" for each.
+
+    """
+    text = (base / lesson.page).read_text(encoding="utf-8")
+    wanted: dict[Path, set[int]] = defaultdict(set)
+    for language, lines, _ in fences(text):
+        for directive in filter(None, map(_DIRECTIVE.match, lines)):
+            shown = section(base / directive["file"], directive["section"])
+            if language == "python" and isinstance(shown, range):
+                wanted[base / directive["file"]] |= set(shown)
+    runs = load_module(lesson.folder / "runs.py")
+    if eagerly:
+        from tfdistedu.devices import tf
+
+        tf.config.run_functions_eagerly(True)
+    try:
+        seen = executed(runs.shown, set(wanted))
+    finally:
+        if eagerly:
+            tf.config.run_functions_eagerly(False)
+    missed = []
+    for file, numbers in wanted.items():
+        source = file.read_text(encoding="utf-8")
+        lines = source.splitlines()
+        for number in sorted(numbers & _statements(source) - seen[file]):
+            missed.append(f"{file.name}:{number}: {lines[number - 1].strip()}")
+    return missed
+
+
+def executed(function: Callable[[], Any], files: set[Path]) -> dict[Path, set[int]]:
+    """Run a function and note which lines of some files it executes, in all threads that it starts.
+
+    Args:
+        function: The function.
+        files: The files.
+
+    Returns:
+        From each file to the numbers of its lines.
+
+    """
+    seen: dict[Path, set[int]] = {file: set() for file in files}
+    by_name = {str(file): seen[file] for file in files}
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        lines = by_name.get(frame.f_code.co_filename)
+        if lines is None:
+            return None
+        lines.add(frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    threading.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+        threading.settrace(None)
+    return seen
+
+
+def _statements(source: str) -> set[int]:
+    """Return the first lines of statements in functions: what a trace reports; docstrings and `def` lines are not."""
+    found = set()
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef):
+            nodes = [node for each in function.body for node in ast.walk(each) if isinstance(node, ast.stmt)]
+            texts = [node for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+            found |= {node.lineno for node in nodes if node not in texts}
+    return found
