@@ -105,7 +105,10 @@ def boot(
     json: str | None = JSON_OPTION,
     tasks: int = typer.Option(4, "--tasks", metavar="N", help="Workers of the cluster."),
 ) -> None:
-    """Measure how long a cluster needs until its first all-reduce: cold, warm, and as plain processes."""
+    """Time a cluster until its first all-reduce.
+
+    Three starts of the same workers: plain processes, one import and forks (cold), forks alone (warm).
+    """
     check_writable(json)
     from tfdistedu.bench.boot import measure
 
@@ -120,7 +123,7 @@ def boot(
     write_json(seen, json)
 
 
-@app.command()
+@app.command(short_help="Time a step on more and more replicas.")
 def scaling(
     json: str | None = JSON_OPTION,
     replicas: str = typer.Option("1,2,4", "--replicas", metavar="1,N,...", help="Numbers of replicas, 1 first."),
