@@ -130,7 +130,8 @@ class Launcher:
         entries = {
             "processes": marked(self.mark),
             "ports": self.ports & listening(),
-            "files": [str(path) for path in Path(self.folder).rglob("*")],
+            # os.walk bears a folder that is being removed while one looks
+            "files": [os.path.join(at, name) for at, below, here in os.walk(self.folder) for name in below + here],
             "segments": sorted(set(os.listdir("/dev/shm")) - self.shared),
         }
         return {name: what for name, what in entries.items() if what}
