@@ -273,6 +273,12 @@ def test_the_server_stays_for_the_next_cluster_and_one_with_other_imports_does_n
     parents = [local_cluster(workers=1).run(os.getppid)["worker:0"] for _ in range(2)]
     assert parents[0] == parents[1]
     assert kept_server(dict(os.environ)).pid == parents[0]
+    # A launcher that imports TensorFlow after its first cluster has these set by the import, and keeps its server.
+    without = {
+        name: value for name, value in os.environ.items() if name not in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL")
+    }
+    for environment in (without, {**without, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "2"}):
+        assert kept_server(environment).pid == parents[0]
     # Read while TensorFlow is imported: in a fork it would come too late.
     assert kept_server({**os.environ, "TF_USE_LEGACY_KERAS": "1"}) is None
 

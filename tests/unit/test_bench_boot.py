@@ -49,7 +49,6 @@ def test_the_three_starts_are_timed_until_all_have_the_sum(boot):
     assert list(seen) == ["tasks", "cold_seconds", "warm_seconds", "plain_seconds"]
     assert seen["tasks"] == 3
     assert all(seen[f"{way}_seconds"] > 0.2 for way in ("cold", "warm", "plain"))
-    assert seen["cold_seconds"] > seen["warm_seconds"]
 
 
 def test_a_wrong_sum_is_an_error(boot):

@@ -38,7 +38,8 @@ READ_AT_IMPORT = (
 
 
 def _import_key(environment: dict[str, str]) -> tuple[str | None, ...]:
-    default = {"TF_CPP_MIN_LOG_LEVEL": "2"}  # what tfdistedu.quiet sets where it is not set
+    # What tfdistedu.quiet and Keras set, while they are imported, where it is not set.
+    default = {"TF_CPP_MIN_LOG_LEVEL": "2", "KERAS_BACKEND": "tensorflow"}
     return tuple(environment.get(name, default.get(name)) for name in READ_AT_IMPORT)
 
 
