@@ -10,6 +10,8 @@ import pytest
 
 from tests.fresh_process import FreshProcesses
 
+pytest_plugins = ["tfdistedu.cluster.testing"]
+
 hypothesis.settings.register_profile(
     "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

@@ -49,9 +49,10 @@ def _top(
 
 # One line a command; its file imports nothing heavy at its top. Where the first sentence of its help is longer than a
 # line of the list, `short_help` stands there, or the list would end in "...".
-from tfdistedu.cli import bench, demo, doctor, draw, explain, learn, recipe, simulate  # noqa: E402
+from tfdistedu.cli import bench, demo, doctor, draw, explain, learn, recipe, run, simulate  # noqa: E402
 
 app.command(short_help="One device against four replicas, on real digits.")(demo.demo)
+app.command(short_help="Any script as a cluster on this machine.", context_settings=run.SETTINGS)(run.run)
 app.command(short_help="Why a cluster does not start; without TensorFlow.")(doctor.doctor)
 app.command(short_help="What a code means, or what a log really says.")(explain.explain)
 app.add_typer(recipe.app, name="recipe", short_help="Standalone scripts to copy: TensorFlow and Keras alone.")

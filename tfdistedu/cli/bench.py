@@ -101,6 +101,29 @@ def eager(
 
 
 @app.command()
+def boot(
+    json: str | None = JSON_OPTION,
+    tasks: int = typer.Option(4, "--tasks", metavar="N", help="Workers of the cluster."),
+) -> None:
+    """Time a cluster until its first all-reduce.
+
+    Three starts of the same workers: plain processes, one import and forks (cold), forks alone (warm).
+    """
+    check_writable(json)
+    from tfdistedu.bench.boot import measure
+
+    seen = measure(tasks)
+    if json != "-":
+        out = console()
+        out.print(f"{tasks} workers, from nothing until all have their first all-reduce:")
+        plain = seen["plain_seconds"]
+        for way, what in (("plain", "python processes"), ("cold", "one import, forks"), ("warm", "forks")):
+            seconds = seen[f"{way}_seconds"]
+            out.print(f"  {way:5}  {what:18} {seconds:6.2f} s   {plain / seconds:5.1f} times as fast as plain")
+    write_json(seen, json)
+
+
+@app.command(short_help="Time a step on more and more replicas.")
 def scaling(
     json: str | None = JSON_OPTION,
     replicas: str = typer.Option("1,2,4", "--replicas", metavar="1,N,...", help="Numbers of replicas, 1 first."),

@@ -19,7 +19,7 @@ changes that. `check_batches` refuses such data; the loop of `tfdistedu.synchron
 Keras rounds 1 / n to float32: in float64 with 3 replicas, weights are equal to 8 digits only.
 
 Cost: `check_batches` reads the dataset once. Left out: `validation_data` on ragged batches (`evaluate` weighs examples,
-not batches); several workers, where Keras 3's `fit` does not run.
+not batches); several workers (`tfdistedu.synchronous.multi_worker_fit`).
 """
 
 from __future__ import annotations

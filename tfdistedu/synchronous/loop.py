@@ -64,16 +64,15 @@ def train(
     batches = distribute(strategy, dataset)
     history = []
     for number in range(1, epochs + 1):
-        loss_sum, examples, steps = 0.0, 0, 0
+        losses, counts = [], []
         for batch in batches:
-            loss = float(step(batch))  # first, for the step checks the batch
-            count = examples_in(strategy, batch)
-            loss_sum += loss * count
-            examples += count
-            steps += 1
+            losses.append(float(step(batch)))  # first, for the step checks the batch
+            counts.append(examples_in(strategy, batch))
+        counts = over_all_workers(strategy, counts)
+        examples = sum(counts)
         if not examples:
             raise BadInput("train: the dataset gave no example. Is it empty, or an iterator that was used up?")
-        epoch = Epoch(number, loss_sum / examples, examples, steps)
+        epoch = Epoch(number, float(np.dot(losses, counts)) / examples, examples, len(losses))
         if not np.isfinite(epoch.loss):
             raise TfdisteduError(f"the loss is {epoch.loss} in epoch {number}: lower the learning rate, or clip.")
         history.append(epoch)
@@ -182,14 +181,39 @@ def distribute(strategy: tf.distribute.Strategy, dataset: Any) -> Any:
 
 
 def examples_in(strategy: tf.distribute.Strategy, batch: Any) -> int:
-    """Count the examples of one distributed batch.
+    """Count the examples of one distributed batch, in this process.
 
     Args:
         strategy: The strategy that the batch is distributed for.
         batch: A (nested) batch of per-replica values.
 
     Returns:
-        Examples over all replicas.
+        Examples over all replicas of this process.
 
     """
     return sum(int(tf.shape(part)[0]) for part in strategy.experimental_local_results(tf.nest.flatten(batch)[0]))
+
+
+def over_all_workers(strategy: tf.distribute.Strategy, counts: list[int]) -> list[int]:
+    """Add up counts over the workers; with one process they are what they are.
+
+    Args:
+        strategy: Any strategy that keeps step.
+        counts: This process's, as many on each worker.
+
+    Returns:
+        The sums, the same on all workers.
+
+    """
+    try:
+        here = len(strategy.extended.worker_devices)
+    except RuntimeError:  # one device, without a strategy
+        return counts
+    if here == strategy.num_replicas_in_sync or not counts:
+        return counts
+
+    def of_replica(context: Any) -> tf.Tensor:  # one of this process's replicas says it for all of them
+        return tf.constant(counts, tf.int64) * int(context.replica_id_in_sync_group % here == 0)
+
+    values = strategy.experimental_distribute_values_from_function(of_replica)
+    return strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None).numpy().tolist()
