@@ -12,7 +12,7 @@ from tests.faults.rounds import Launcher, eventually_empty, listening, marked, r
 
 # The processes are the same with a TensorFlow that is empty, and start in a tenth of the time.
 EMPTY_TENSORFLOW = {
-    "keras.py": "",
+    "keras/__init__.py": "",
     "tensorflow/__init__.py": "class config:\n    list_physical_devices = staticmethod(lambda kind: [])\n",
     "tensorflow/python/__init__.py": "",
     "tensorflow/python/eager/__init__.py": "",
