@@ -12,7 +12,7 @@ import pytest
 from tfdistedu.cluster import TaskFailed
 from tfdistedu.cluster.ports import reserve_port
 from tfdistedu.errors import BadInput, DeadlineExceeded
-from tfdistedu.synchronous.rendezvous import meet, members
+from tfdistedu.synchronous.rendezvous import meet
 
 
 def make_strategy(first=None, change=None, **arguments):
@@ -31,6 +31,10 @@ def without_config(environment):
     del environment["TF_CONFIG"]
 
 
+def no_cluster(environment):
+    environment["TF_CONFIG"] = '{"task": {"type": "worker", "index": 0}}'
+
+
 def no_json(environment):
     environment["TF_CONFIG"] = "{'cluster'"
 
@@ -43,8 +47,9 @@ def no_task(environment):
     ("arguments", "complaint"),
     [
         ({"change": without_config}, "BadInput: TF_CONFIG is not set, so this worker would train alone"),
-        ({"change": no_json}, "BadInput: TF_CONFIG cannot be read"),
-        ({"change": no_task}, "BadInput: TF_CONFIG cannot be read .KeyError: 'task'"),
+        ({"change": no_cluster}, "BadInput: TF_CONFIG lists no task, so this worker would train alone"),
+        ({"change": no_json}, "BadInput: TF_CONFIG, line 1, column 2: it is not JSON"),
+        ({"change": no_task}, "BadInput: TF_CONFIG, task: it does not say which task this process is"),
         ({"n_workers": 3}, "BadInput: 3 workers are expected, and TF_CONFIG lists 2: worker:0, worker:1"),
         ({"first": "wake"}, r"MachineCannot: the strategy of several workers .*woken by .*tf.constant\(1\)"),
     ],
@@ -109,13 +114,12 @@ def test_the_meeting_needs_no_tensorflow_and_bears_strangers():
     import threading
 
     addresses = [f"localhost:{reserve_port()}" for _ in range(2)]
-    cluster = {"worker": addresses}
-    assert list(members({"worker": {"3": "a:1"}, "chief": ["b:1"]})) == ["chief:0", "worker:3"]
+    cluster = {f"worker:{index}": address for index, address in enumerate(addresses)}
     with pytest.raises(BadInput, match="says that this is worker:2"):
         meet(cluster, "worker:2", 1.0)
     with pytest.raises(DeadlineExceeded, match="worker:0"):
         meet(cluster, "worker:1", 0.2)
-    meet({"worker": addresses[:1]}, "worker:0", 0.0)  # alone: nobody to wait for
+    meet({"worker:0": addresses[0]}, "worker:0", 0.0)  # alone: nobody to wait for
     ended = []
     leader = threading.Thread(target=lambda: ended.append(meet(cluster, "worker:0", 10.0)))
     leader.start()
@@ -131,7 +135,7 @@ def test_the_meeting_needs_no_tensorflow_and_bears_strangers():
     leader.join(5)
     assert ended == [None]
     with socket.create_server(("", reserve_port())) as busy, pytest.raises(BadInput, match="who else uses it"):
-        meet({"worker": [f"localhost:{busy.getsockname()[1]}", "b:1"]}, "worker:0", 1.0)
+        meet({"worker:0": f"localhost:{busy.getsockname()[1]}", "worker:1": "b:1"}, "worker:0", 1.0)
 
 
 def see_examples(shuffled, n_examples, global_batch):

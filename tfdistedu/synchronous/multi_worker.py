@@ -18,13 +18,13 @@ collectives (`RING`, `NCCL`), which TensorFlow chooses; preemption and checkpoin
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
+from tfdistedu.cluster.config import ClusterConfig, parse
 from tfdistedu.errors import BadInput, MachineCannot, TfdisteduError
 from tfdistedu.quiet import import_tensorflow, is_awake, who_woke_tensorflow
-from tfdistedu.synchronous.rendezvous import meet, members
+from tfdistedu.synchronous.rendezvous import meet
 
 tf = import_tensorflow()
 
@@ -44,15 +44,16 @@ def multi_worker_strategy(
         The strategy; `num_replicas_in_sync` counts the replicas of all workers.
 
     Raises:
-        BadInput: No TF_CONFIG, one that is no JSON, or one with another number of tasks.
+        BadInput: No TF_CONFIG, one that cannot work, or one with another number of tasks.
         MachineCannot: TensorFlow is awake already; the message says what woke it.
         DeadlineExceeded: Tasks did not come; the message names them.
         TfdisteduError: TensorFlow made a strategy of another size.
 
     """
     # Step 1: TF_CONFIG. Without it TensorFlow makes a strategy of one worker, on each.
-    cluster, task = _read_config()
-    names = list(members(cluster))
+    config = _read_config()
+    tasks = {task.name: task.address for job in ("chief", "worker") for task in config.of(job)}
+    names = list(tasks)
     if n_workers is not None and n_workers != len(names):
         raise BadInput(f"{n_workers} workers are expected, and TF_CONFIG lists {len(names)}: {', '.join(names)}.")
     # Step 2: asleep. Collectives are configured when TensorFlow wakes.
@@ -62,7 +63,7 @@ def multi_worker_strategy(
             f"{who_woke_tensorflow()}. Make it first thing in the program."
         )
     # Step 3: all are here. From now on TensorFlow waits by itself, and says nothing.
-    meet(cluster, task, start_deadline)
+    meet(tasks, config.name, start_deadline)
     options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=timeout)
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     # Step 4: it is what it should be.
@@ -72,22 +73,19 @@ def multi_worker_strategy(
     return strategy
 
 
-def _read_config() -> tuple[dict[str, list[str]], str]:
+def _read_config() -> ClusterConfig:
     text = os.environ.get("TF_CONFIG")
-    if not text:
+    parsed = parse(text or "{}", "multi_worker")
+    if parsed.config is None:
+        first, *more = parsed.errors
+        others = f" And {len(more)} more: `tfdistedu doctor` shows all." if more else ""
+        raise BadInput(f"TF_CONFIG, {first.where}: {first.message}. {first.remedy}{others}")
+    if not parsed.config.tasks:
         raise BadInput(
-            "TF_CONFIG is not set, so this worker would train alone and say nothing. `tfdistedu run --workers 2 "
-            "script.py` sets it on this machine."
+            f"TF_CONFIG {'lists no task' if text else 'is not set'}, so this worker would train alone and say nothing. "
+            "`tfdistedu run --workers 2 script.py` sets it on this machine."
         )
-    try:
-        config = json.loads(text)
-        task = config["task"]
-        return config["cluster"], f"{task['type']}:{int(task['index'])}"
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(
-            f"TF_CONFIG cannot be read ({type(error).__name__}: {error}): {text!r}. It is JSON such as "
-            '{"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker", "index": 0}}.'
-        ) from None
+    return parsed.config
 
 
 def share_of_worker(

@@ -20,38 +20,17 @@ import json
 import socket
 import time
 
+from tfdistedu.cluster.config.addresses import split
 from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
 
 _LINE = 65536
 
 
-def members(cluster: dict[str, list[str]]) -> dict[str, str]:
-    """Name the tasks that keep step, the leader first.
-
-    Args:
-        cluster: The cluster of TF_CONFIG.
-
-    Returns:
-        Each task's address by its name: the chief, if there is one, then the workers.
-
-    Example:
-        >>> members({"worker": ["a:1", "b:1"], "chief": ["c:1"]})
-        {'chief:0': 'c:1', 'worker:0': 'a:1', 'worker:1': 'b:1'}
-
-    """
-    found = {}
-    for job in ("chief", "worker"):
-        addresses = cluster.get(job, [])
-        numbered = addresses.items() if isinstance(addresses, dict) else enumerate(addresses)
-        found |= {f"{job}:{index}": address for index, address in numbered}
-    return found
-
-
-def meet(cluster: dict[str, list[str]], task: str, deadline: float) -> None:
+def meet(tasks: dict[str, str], task: str, deadline: float) -> None:
     """Wait until all tasks have come.
 
     Args:
-        cluster: The cluster of TF_CONFIG.
+        tasks: The address of each task that keeps step, by its name, the leader first.
         task: This task's name.
         deadline: Seconds to wait for all of them.
 
@@ -61,7 +40,6 @@ def meet(cluster: dict[str, list[str]], task: str, deadline: float) -> None:
         BadInput: This task is none of them, or its address is in use.
 
     """
-    tasks = members(cluster)
     if task not in tasks:
         raise BadInput(f"TF_CONFIG says that this is {task}, and its cluster has {', '.join(tasks)}.")
     leader = next(iter(tasks))
@@ -78,7 +56,7 @@ def _lead(tasks: dict[str, str], leader: str, deadline: float) -> None:
     come: dict[str, socket.socket] = {}
     wrong = ""
     try:
-        listener = socket.create_server(("", _host_and_port(tasks[leader])[1]), reuse_port=False)
+        listener = socket.create_server(("", split(tasks[leader]).port), reuse_port=False)
     except OSError as error:
         raise BadInput(f"{leader} cannot listen at {tasks[leader]} ({error.strerror}): who else uses it?") from None
     with contextlib.ExitStack() as lines:
@@ -110,7 +88,7 @@ def _follow(tasks: dict[str, str], leader: str, task: str, deadline: float) -> N
     while True:
         with (
             contextlib.suppress(OSError, ValueError),  # not there yet, or somebody else is
-            socket.create_connection(_host_and_port(tasks[leader]), timeout=2.0) as line,
+            socket.create_connection(split(tasks[leader]), timeout=2.0) as line,
         ):
             line.sendall(json.dumps({"task": task, "tasks": tasks}).encode() + b"\n")
             line.settimeout(max(0.1, end - time.monotonic()) + deadline)
@@ -145,8 +123,3 @@ def _read_line(line: socket.socket) -> bytes:
             break
         data += part
     return data
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
