@@ -142,7 +142,7 @@ def test_keras_3_is_told_what_fit_cannot_do():
     servers = build(1, 1, chief=True, hosts=["a", "b", "c"])[0].render()
     assert said(examine(two(), dial=False, machine=three)) == [
         "warning keras-fit-multi-worker | keras | `fit` of Keras 3 fails as shipped under MultiWorkerMirroredStrategy"
-        " | Use a custom loop, or tf_keras."
+        " | `tfdistedu recipe show multi_worker_fit` mends it; or use a custom loop, or tf_keras."
     ]
     assert said(examine(servers, dial=False, machine=three)) == [
         "warning keras-fit-ps | keras | `fit` of Keras 3 does not work with ParameterServerStrategy"
@@ -459,7 +459,7 @@ def test_the_page_for_people_names_everything(run):
     assert any(
         line.startswith("             MultiWorkerMirroredStrategy: custom loops work; fit fails") for line in lines
     )
-    assert "             OMP_NUM_THREADS=3" in lines
+    assert "Threads      OMP_NUM_THREADS=3" in lines
     assert "TF_CONFIG    has errors" in lines
     assert 'error cluster.worker[1]: "b" has no port [address-no-port]' in lines
     assert '    Write "b:2222".' in lines

@@ -77,10 +77,12 @@ def _print(report: Report) -> None:
     for name, can in report.as_json()["strategies"].items():
         line("", f"{name}: {can}")
     memory = "unknown" if m["memory_gb"] is None else f"{m['memory_gb']:g} GB, {m['memory_free_gb']:g} GB free"
-    line("CPUs", f"{m['cpus']:g}; memory: {memory}")
-    line("GPUs", ", ".join(m["gpus"]) or "none that a driver knows")
+    line("CPUs", f"{m['cpus']:g}, shared by all tasks here; memory: {memory}")
+    settings = {"THREADS": [], "DEVICES": []}
     for name, value in m["variables"].items():
-        line("", f"{name}={value}")
+        settings[name.rpartition("_")[2]].append(f"{name}={value}")
+    line("Threads", "; ".join(settings["THREADS"]) or "TensorFlow's own choice: one a CPU, in each task")
+    line("GPUs", "; ".join([", ".join(m["gpus"]) or "none that a driver knows", *settings["DEVICES"]]))
     line("TF_CONFIG", _config_line(report))
     for edge in report.edges:
         line("", f"{edge.task.name:<12} {edge.task.address:<24} {_STATUS.get(edge.status, edge.status)}")

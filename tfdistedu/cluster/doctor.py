@@ -182,7 +182,8 @@ def _strategy(report: Report, strategy: str | None) -> None:
             report.add("keras-fit-ps", "keras", message, "Use a custom loop with a ClusterCoordinator, or tf_keras.")
         else:
             message = "`fit` of Keras 3 fails as shipped under MultiWorkerMirroredStrategy"
-            report.add("keras-fit-multi-worker", "keras", message, "Use a custom loop, or tf_keras.")
+            remedy = "`tfdistedu recipe show multi_worker_fit` mends it; or use a custom loop, or tf_keras."
+            report.add("keras-fit-multi-worker", "keras", message, remedy)
 
 
 def _surroundings(report: Report) -> None:

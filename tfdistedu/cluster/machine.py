@@ -22,7 +22,7 @@ _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS
 STRATEGIES = {
     3: {
         "MirroredStrategy": "fit and custom loops work",
-        "MultiWorkerMirroredStrategy": "custom loops work; fit fails as shipped",
+        "MultiWorkerMirroredStrategy": "custom loops work; fit fails as shipped (recipe multi_worker_fit)",
         "ParameterServerStrategy": "custom loops work; fit fails; no variable partitioner",
     },
     2: {
