@@ -155,7 +155,8 @@ MESSAGES: tuple[Message, ...] = (
         "Keras 3 `fit` on several workers",
         "Keras 3 as shipped fails in two places under MultiWorkerMirroredStrategy: in the symbolic build, and when it "
         "averages scalar metrics over an axis that they do not have.",
-        "Use the recipe multi_worker_fit, which mends it, a custom loop, or tf_keras; see the page on what works where.",
+        "Use the recipe multi_worker_fit, which mends it; or a custom loop, or tf_keras. See the page on what works "
+        "where.",
     ),
     Message(
         "address-in-use",
