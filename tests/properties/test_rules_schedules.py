@@ -99,5 +99,5 @@ def test_the_bound_of_ssp_is_reached(slack, n_workers):
 @settings(max_examples=50)
 @given(st.integers(2, 5), st.lists(st.integers(0, 59), min_size=30, max_size=60))
 def test_asp_is_never_refused(n_workers, choices):
-    ledger, events = drive(asp(), n_workers, choices)
+    _, events = drive(asp(), n_workers, choices)
     assert sum(fate == "start" for fate, *_ in events) + sum(fate == "applied" for fate, *_ in events) == len(choices)
