@@ -1,7 +1,7 @@
 """Your TF_CONFIGs at work: three processes on this machine read them, build a strategy, and add up a number.
 
-The ports of your texts may be taken here, so each is replaced by a free one, the same in all texts. All else is yours: a
-wrong index or a wrong list would leave the three waiting for each other, until a deadline names who did not answer.
+The ports of your texts may be taken here, so each is replaced by a free one, the same in all texts. All else is yours:
+a wrong index or a wrong list would leave the three waiting for each other, until a deadline names who did not answer.
 """
 
 import json

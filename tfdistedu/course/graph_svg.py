@@ -1,10 +1,10 @@
-"""How can a page show who dials whom, or who waits for whom? As an SVG that needs no script, no font and no colour.
+r"""How can a page show who dials whom, or who waits for whom? As an SVG that needs no script, no font and no colour.
 
 The idea: the names stand on a circle, and an arrow leads from one to the other. Two that point at each other lie side
 by side; a dashed one with a cross is missing.
 
            chief:0                 Arrow("worker:0", "ps:0")                     solid
-          /      \\                 Arrow("worker:0", "ps:0", missing=True)       dashed, with a cross
+          /      \                 Arrow("worker:0", "ps:0", missing=True)       dashed, with a cross
      worker:0 -- ps:0              Arrow("worker:0", "worker:1", "all-reduce")   with a word beside it
 
 Costs: some 200 bytes an arrow. Leaves out: more than about ten names.
@@ -25,10 +25,12 @@ _STYLE = """
 #ID { font-family: ui-sans-serif, system-ui, sans-serif; font-size: 13px; }
 #ID .paper { fill: #ffffff; } #ID .ink { fill: #1c1e21; } #ID .soft { fill: #5c6066; font-size: 12px; }
 #ID .box { fill: #eceef1; stroke: #5c6066; } #ID .arrow { stroke: #3b4252; stroke-width: 1.4; fill: none; }
-#ID .head { fill: #3b4252; } #ID .gone { stroke: #c81e1e; stroke-dasharray: 5 4; } #ID .cross { stroke: #c81e1e; stroke-width: 2.4; }
+#ID .head { fill: #3b4252; } #ID .gone { stroke: #c81e1e; stroke-dasharray: 5 4; }
+#ID .cross { stroke: #c81e1e; stroke-width: 2.4; }
 @media (prefers-color-scheme: dark) {
 #ID .paper { fill: #15181d; } #ID .ink { fill: #e8eaed; } #ID .soft { fill: #a3a9b3; } #ID .box { fill: #2a2f37; }
-#ID .arrow { stroke: #c3c9d4; } #ID .head { fill: #c3c9d4; } #ID .gone { stroke: #ff8a80; } #ID .cross { stroke: #ff8a80; }
+#ID .arrow { stroke: #c3c9d4; } #ID .head { fill: #c3c9d4; } #ID .gone { stroke: #ff8a80; }
+#ID .cross { stroke: #ff8a80; }
 }
 """
 
