@@ -204,7 +204,10 @@ def test_a_scripted_learner_goes_through_custom_loop_and_ends_at_100_percent(lea
     assert not [line for line in too_wide(everything) if "=" not in line and not line.startswith("_")]
 
 
-EDGES = '{"processes": 8, "addresses_in_each_text": 7, "connections": 42, "cut_in_all_other_texts": 6, "cut_in_one_text": 1}'
+EDGES = (
+    '{"processes": 8, "addresses_in_each_text": 7, "connections": 42, "cut_in_all_other_texts": 6, '
+    '"cut_in_one_text": 1}'
+)
 
 
 def test_a_scripted_learner_goes_through_cluster_and_three_real_processes_read_the_texts(learner, fresh_processes):
