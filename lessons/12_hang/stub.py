@@ -16,14 +16,14 @@ from tfdistedu.links.meeting import Group
 
 
 def predict_hang() -> dict[str, int]:
-    """Read `stacks_of_three.txt` in this folder, and say who waits for whom.
+    """Read the second stacks of the page (it is `page.md` in this folder), and say who waits for whom.
 
     Three workers ran `job.py`, five steps each. worker:0 evaluates after step 1, worker:2 after steps 0 and 2, and
     worker:1 never.
 
-    Return {"workers_that_wait": ..., "waits_for_worker": ..., "all_reduces_that_ended": ..., "first_wrong_meeting": ...}
-    with your numbers: how many wait; the worker that all of them wait for; how many
-    all-reduces ended on all three; and the number, from 0, of the first one in which the three meant different things.
+    Return {"workers_that_wait": ..., "waits_for_worker": ..., "all_reduces_that_ended": ..., "first_wrong_meeting":
+    ...} with your numbers: how many wait; the worker that all of them wait for; how many all-reduces ended on all
+    three; and the number, from 0, of the first all-reduce in which the three meant different things.
     """
     raise NotImplementedError("hang.predict_hang: not started")
 
