@@ -46,6 +46,7 @@ WITHOUT_TENSORFLOW = (
     "cluster.doctor",
     "cluster.explain",
     "parameter_servers.rules",
+    "simulate",
     "cli",
     "",
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from tfdistedu.cli import simulate_training
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
 from tfdistedu.errors import BadInput
 
@@ -20,6 +21,9 @@ _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**
 @app.callback()
 def _top() -> None:
     """Predict what distributed training would cost, from models."""
+
+
+app.command("training", short_help="Accuracy against time on 1 to 10,000 workers.")(simulate_training.training)
 
 
 @app.command("allreduce", short_help="The time of one all-reduce for 2 to 10,000 ranks.")
