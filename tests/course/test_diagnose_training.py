@@ -1,4 +1,4 @@
-"""A wrong training loop is told the first batch after which its weights are not one device's, and what that looks like."""
+"""A wrong loop is told the first batch after which its weights are not one device's, and what that looks like."""
 
 from __future__ import annotations
 

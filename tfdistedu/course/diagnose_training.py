@@ -194,7 +194,8 @@ def _looks_like(weights: list[np.ndarray], right: np.ndarray, sizes: list[int], 
     # After one update from zero the weights are the update.
     busy, ratio = sum(size > 0 for size in sizes), float(ratios[0])
     if 0 < busy < len(weights) and abs(ratio * len(weights) - busy) < 1e-6:
-        return f"the update is {busy}/{len(weights)} of what it should be, and {busy} of {len(weights)} replicas got examples"
+        n = len(weights)
+        return f"the update is {busy}/{n} of what it should be, and {busy} of {n} replicas got examples"
     return _times(ratio, len(weights), "the update is ")
 
 

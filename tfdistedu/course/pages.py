@@ -130,8 +130,8 @@ def readable(lesson: Lesson, base: Path) -> str:
         base: The folder that paths in the page are relative to.
 
     Returns:
-        Markdown: includes are put in; hints and our answers are left out, for `learn hint` and `learn show` have them. A
-        link to another lesson leads to its folder; one to another page of the site, which is not here, says so.
+        Markdown: includes are put in; hints and our answers are left out, for `learn hint` and `learn show` have them.
+        A link to another lesson leads to its folder; one to another page of the site, which is not here, says so.
 
     """
     text = (base / lesson.page).read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 """How far has somebody come? One small file beside the lessons, keyed by names that do not change.
 
 The idea: a pass is bound to the hashes of what passed and of what tested it. When one of them has changed since, the
-pass is *stale*: it still counts, and the list says mildly that a run would renew it. Nothing is ever locked. What passed
-is `exercise.py` without the lesson's other exercises: who goes on to the next one has not touched the last.
+pass is *stale*: it still counts, and the list says mildly that a run would renew it. Nothing is ever locked. What
+passed is `exercise.py` without the lesson's other exercises: who goes on to the next one has not touched the last.
 
     lessons/.progress.json     {"passed": {"allreduce.ring_all_gather": {"exercise": "3f...", "tests": "a0..."}}}
 

@@ -61,10 +61,10 @@ RAGGED = Case(3, 10, 4, 2)
 
 
 class Seen(NamedTuple):
-    """What came out: flat `weights` of each replica, what the loop returned, who saw which example, and two things more.
+    """What came out: flat `weights` of each replica, what the loop returned, who saw which example, and two things.
 
-    `built_late` tells whether the optimizer's variables were made inside of the traced step. `calls` has, for each replica,
-    how many examples each call of the loss got, and the weights that it found: those before that step's update.
+    `built_late` tells whether the optimizer's variables were made inside of the traced step. `calls` has, for each
+    replica, how many examples each call of the loss got, and the weights that it found: those before the update.
     """
 
     weights: list[np.ndarray]
