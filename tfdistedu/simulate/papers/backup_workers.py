@@ -79,8 +79,8 @@ PAPER = Paper(
     "backup_workers",
     "J. Chen et al., Revisiting Distributed Synchronous SGD, 2016",
     "Of n workers an update waits for the first n - b. The time to a target has its best b inside.",
-    "Which b is best belongs to the machines' times and the batch of a worker; here a gradient has one example, so that "
-    "noise shows with so few workers.",
+    "Which b is best belongs to the machines' times and the batch of a worker; here a gradient has one example, so "
+    "that noise shows with so few workers.",
     run,
     holds,
     draw,
