@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from tfdistedu.cli import simulate_training
+from tfdistedu.cli import simulate_paper, simulate_training
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
 from tfdistedu.errors import BadInput
 
@@ -24,6 +24,7 @@ def _top() -> None:
 
 
 app.command("training", short_help="Accuracy against time on 1 to 10,000 workers.")(simulate_training.training)
+app.command("paper", short_help="What papers found on asynchronous training, found again.")(simulate_paper.paper)
 
 
 @app.command("allreduce", short_help="The time of one all-reduce for 2 to 10,000 ranks.")
