@@ -262,9 +262,10 @@ class _Meeting:
 
 
 def _receive(line: socket.socket) -> bytes | None:
-    """Read what is there: b"" at the end, `None` if nothing is."""
+    """Read what is there up to the end of a line, and nothing behind it: b"" at the end, `None` if nothing is."""
     try:
-        return line.recv(4096)
+        seen = line.recv(4096, socket.MSG_PEEK)
+        return line.recv(seen.index(b"\n") + 1 if b"\n" in seen else len(seen)) if seen else b""
     except BlockingIOError:
         return None
     except OSError:

@@ -124,7 +124,8 @@ class SharedMemoryLink:
         self._mine = self._counters[self.rank]
         self._views: dict[np.dtype, list[list[list[np.ndarray]]]] = {}
         self._releases: list[list[tuple[int, int]]] = [[], []]
-        self._sequence = self._piece = self._base = 0
+        self._sequence = self._piece = 0
+        self._base = 1  # counters begin at 0: nobody is ready before the first piece is loaded
         self._digest, self._checked = 0, True
         self._spins = 50 if self.n_ranks <= cores() else 0
         weak = platform.machine().lower() not in ("x86_64", "amd64", "i686") if weak_order is None else weak_order
