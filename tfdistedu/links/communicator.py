@@ -19,7 +19,7 @@ import functools
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from tfdistedu.collectives.schedule import Schedule, chunk_bounds
 from tfdistedu.collectives.verify import verify
 from tfdistedu.errors import BadInput, MachineCannot, TfdisteduError
 from tfdistedu.links.choice import choose
-from tfdistedu.links.fast import compile_piece, run_piece
+from tfdistedu.links.fast import Text, compile_piece, run_piece, text_of
 from tfdistedu.links.mesh import meet
 from tfdistedu.links.peers import PeerFailed, Peers
 from tfdistedu.links.pieces import PIECE_BYTES, cut
@@ -39,6 +39,7 @@ from tfdistedu.links.shared_memory import SharedMemoryLink
 from tfdistedu.links.tcp import TcpLink
 
 LINKS = ("shared_memory", "tcp")
+_MOST_PREPARED = 1024
 _CHANNELS = {"shared_memory": ("control", "segments"), "tcp": ("control", "data")}
 
 
@@ -107,6 +108,7 @@ class Communicator:
         self._calls = 0
         self._broken = ""
         self._buffers: dict[int, tuple[int, list[np.ndarray]]] = {}  # by address
+        self._prepared: dict[Any, _Todo] = {}
 
     def all_reduce(
         self, array: Any, op: str = "sum", algorithm: Any = None, out: np.ndarray | None = None
@@ -130,26 +132,20 @@ class Communicator:
             DeadlineExceeded: A rank did not come.
 
         """
-        given = as_arrays([array])[0]
-        wide = accumulator(given.dtype, op)
-        (result,) = as_outputs(None if out is None else [out], [given.shape], given.dtype)
-        n_bytes = given.size * wide.itemsize
-        plan = _plan(choose(self.n_ranks, n_bytes, self.link, self._mesh.note) if algorithm is None else algorithm,
-                     self.n_ranks, "all_reduce")  # fmt: skip
-        lent = self._lent(given, out, wide)
-        text = f"all_reduce({op}, {given.dtype}{list(given.shape)}, {plan.schedule.name})"
-        if lent is not None:
-            text += f" in buffer {lent[0]}"
-        with self._call(text, None if lent is None else lent[1]), np.errstate(over="ignore", invalid="ignore"):
-            combine = combiner(wide, op)
-            if wide == given.dtype and result.flags.c_contiguous:
+        given = array if type(array) is np.ndarray else as_arrays([array])[0]
+        result = np.empty(given.shape, given.dtype) if out is None else out
+        if result is not given:
+            (result,) = as_outputs([result], [given.shape], given.dtype)
+        lent = self._lent(given, out) if self._buffers else None
+        todo = self._prepare(given.shape, given.dtype, op, algorithm, None if lent is None else lent[0])
+        with self._call(todo.text, None if lent is None else lent[1]), np.errstate(over="ignore", invalid="ignore"):
+            if todo.wide == given.dtype and result.flags.c_contiguous:
                 x = given if given.flags.c_contiguous else np.ascontiguousarray(given)
-                mean = wide.type(self.n_ranks) if op == "mean" else None
-                self._run(plan, x.reshape(-1), result.reshape(-1), combine, lent and lent[1], mean)
+                self._run(todo, x.reshape(-1), result.reshape(-1), None if lent is None else lent[1])
             else:
                 # One widening, one rounding: what is added in between has the wide type.
-                x = given.astype(wide).reshape(-1)
-                self._run(plan, x, x, combine)
+                x = given.astype(todo.wide).reshape(-1)
+                self._run(todo._replace(mean=None), x, x)
                 result[...] = finish(x, given.dtype, op, self.n_ranks).reshape(given.shape)
         return result
 
@@ -177,7 +173,7 @@ class Communicator:
         flat, bounds = given.astype(wide).reshape(-1), chunk_bounds(given.size, self.n_ranks)
         mine = slice(bounds[self.rank], bounds[self.rank + 1])
         with (
-            self._call(f"reduce_scatter({op}, {given.dtype}{list(given.shape)}, {plan.schedule.name})"),
+            self._call(text_of(f"reduce_scatter({op}, {given.dtype}{list(given.shape)}, {plan.schedule.name})")),
             np.errstate(over="ignore", invalid="ignore"),
         ):
             self._run_by_parts(plan, flat, bounds, combiner(wide, op))
@@ -203,16 +199,15 @@ class Communicator:
         given = as_arrays([array], ragged=True)[0]
         plan = _plan(algorithm, self.n_ranks, "all_gather")
         rest = list(given.shape[1:])
-        with self._call(f"all_gather({given.dtype}[..., {rest}], {plan.schedule.name}): lengths"):
-            lengths = np.zeros(self.n_ranks, np.int64)
-            lengths[self.rank] = len(given)
-            self._run(_plan(choose(self.n_ranks, 64, self.link, None), self.n_ranks, "all_reduce"), lengths, lengths,
-                      np.add)  # fmt: skip
+        lengths = np.zeros(self.n_ranks, np.int64)
+        lengths[self.rank] = len(given)
+        with self._call(text_of(f"all_gather({given.dtype}[..., {rest}], {plan.schedule.name}): lengths")):
+            self._run(self._prepare(lengths.shape, lengths.dtype, "sum"), lengths, lengths)
         whole = np.empty((int(lengths.sum()), *rest), given.dtype)
         ends = [0, *(np.cumsum(lengths) * int(np.prod(rest, dtype=np.int64))).tolist()]
         flat = whole.reshape(-1)
         flat[ends[self.rank] : ends[self.rank + 1]] = given.reshape(-1)
-        with self._call(f"all_gather({given.dtype}, {lengths.tolist()}, {plan.schedule.name})"):
+        with self._call(text_of(f"all_gather({given.dtype}, {lengths.tolist()}, {plan.schedule.name})")):
             self._run_by_parts(plan, flat, ends, np.add)
         return whole
 
@@ -239,8 +234,13 @@ class Communicator:
         plan = _broadcast_plan(self.n_ranks, root)
         bits = _as_integers(given)
         work = bits.reshape(-1).copy()
-        with self._call(f"broadcast({given.dtype}{list(given.shape)}, root {root})"):
-            self._run(plan, work, work, np.add)
+        pieces = tuple(
+            (slice(start, start + bounds[-1]), compile_piece(plan, self.rank, bounds, False))
+            for start, bounds in cut(work.size, 1, plan.schedule.n_chunks)
+        )
+        text = text_of(f"broadcast({given.dtype}{list(given.shape)}, root {root})")
+        with self._call(text):
+            self._run(_Todo(text, work.dtype, np.add, None, pieces), work, work)
         result[...] = work.view(given.dtype).reshape(given.shape)
         self.barrier()  # a root that only sends would not hear of it if others call something else
         return result
@@ -254,9 +254,7 @@ class Communicator:
             DeadlineExceeded: A rank did not come.
 
         """
-        with self._call("barrier()"):
-            one = np.zeros(self.n_ranks, np.int64)
-            self._run(_plan(choose(self.n_ranks, 64, self.link, None), self.n_ranks, "all_reduce"), one, one, np.add)
+        self._meet("barrier()")
 
     def buffer(self, shape: int | Sequence[int], dtype: Any = np.float32) -> np.ndarray:
         """Make an array that lies where the others can read it. All ranks call it, with one shape and type.
@@ -276,9 +274,8 @@ class Communicator:
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        with self._call(f"buffer({dtype}{list(shape)})"):
-            one = np.zeros(self.n_ranks, np.int64)
-            self._run(_plan(choose(self.n_ranks, 64, self.link, None), self.n_ranks, "all_reduce"), one, one, np.add)
+        self._meet(f"buffer({dtype}{list(shape)})")
+        with self._lock:
             buffers = [each.view(dtype) for each in self._link.share(n_bytes)]
         mine = buffers[self.rank]
         self._buffers[mine.ctypes.data] = (len(self._buffers), buffers)
@@ -311,31 +308,61 @@ class Communicator:
         except TfdisteduError:
             return
 
-    def _call(self, text: str, buffers: list[np.ndarray] | None = None) -> _Call:
+    def _call(self, text: Text, buffers: list[np.ndarray] | None = None) -> _Call:
         return _Call(self, text, buffers)
 
-    def _lent(self, given: np.ndarray, out: Any, wide: np.dtype) -> tuple[int, list[np.ndarray]] | None:
+    def _lent(self, given: np.ndarray, out: Any) -> tuple[int, list[np.ndarray]] | None:
         """Return the buffers of all ranks, if the array is a whole one of this rank and is reduced in place."""
-        if out is not given or not self._buffers or wide != given.dtype:
-            return None
         number, buffers = self._buffers.get(given.ctypes.data, (0, None))
-        mine = None if buffers is None else buffers[self.rank]
-        return (number, buffers) if mine is not None and (mine.size, mine.dtype) == (given.size, given.dtype) else None
+        if out is not given or buffers is None:
+            return None
+        mine = buffers[self.rank]
+        return (number, buffers) if (mine.size, mine.dtype) == (given.size, given.dtype) else None
 
-    def _run(
-        self, plan: Plan, x: np.ndarray, out: np.ndarray, combine: Any, lent: Any = None, mean: Any = None
-    ) -> None:
+    def _prepare(
+        self, shape: tuple[int, ...], dtype: np.dtype, op: str, algorithm: Any = None, buffer: int | None = None
+    ) -> _Todo:
+        """Check a call and work out all that does not depend on values; kept for the next call that is like it."""
+        key = (shape, dtype, op, algorithm, buffer)
+        todo = self._prepared.get(key)
+        if todo is None:
+            as_arrays([np.empty(0, dtype)])
+            wide = accumulator(dtype, op)
+            size = int(np.prod(shape, dtype=np.int64))
+            if algorithm is None:
+                algorithm = choose(self.n_ranks, size * wide.itemsize, self.link, self._mesh.note)
+            plan = _plan(algorithm, self.n_ranks, "all_reduce")
+            text = f"all_reduce({op}, {dtype}{list(shape)}, {plan.schedule.name})"
+            in_place = buffer is not None and wide == dtype
+            mean = wide.type(self.n_ranks) if op == "mean" else None
+            pieces = tuple(
+                (slice(start, start + bounds[-1]), compile_piece(plan, self.rank, bounds, in_place))
+                for start, bounds in cut(size, wide.itemsize, plan.schedule.n_chunks)
+            )
+            text += f" in buffer {buffer}" if in_place else ""
+            todo = _Todo(text_of(text), wide, combiner(wide, op), mean, pieces)
+            if len(self._prepared) >= _MOST_PREPARED:
+                self._prepared.clear()
+            self._prepared[key] = todo
+        return todo
+
+    def _meet(self, text: str) -> None:
+        """Return when all have called this: nothing is added up but zeros."""
+        todo = self._prepare((self.n_ranks,), np.dtype(np.int64), "sum")
+        nothing = np.zeros(self.n_ranks, np.int64)
+        with self._call(text_of(text)):
+            self._run(todo, nothing, nothing)
+
+    def _run(self, todo: _Todo, x: np.ndarray, out: np.ndarray, lent: list[np.ndarray] | None = None) -> None:
         """Run a plan piece by piece."""
-        in_place = lent is not None
-        for start, bounds in cut(x.size, x.itemsize, plan.schedule.n_chunks):
-            program = compile_piece(plan, self.rank, bounds, in_place)
-            here = slice(start, start + bounds[-1])
+        mean, mine = todo.mean, None if lent is None else lent[self.rank]
+        for here, program in todo.pieces:
             result = out[here]
-            run_piece(self._link, program, x[here], result, combine, start, lent and lent[self.rank])
-            if mean is not None and not in_place:
+            run_piece(self._link, program, x[here], result, todo.combine, here.start, mine)
+            if mean is not None and lent is None:
                 np.divide(result, mean, out=result)
-        self._link.end(wait=in_place)
-        if mean is not None and in_place:
+        self._link.end(wait=lent is not None)
+        if mean is not None and lent is not None:  # others may have read it until now
             np.divide(out, mean, out=out)
 
     def _run_by_parts(self, plan: Plan, flat: np.ndarray, bounds: Sequence[int], combine: Any) -> None:
@@ -354,10 +381,22 @@ class Communicator:
         self._link.end(wait=False)
 
 
+class _Todo(NamedTuple):
+    """What a call does, whatever its values: its `text`, the `wide` type, how to `combine`, the divisor, the pieces."""
+
+    text: Text
+    wide: np.dtype
+    combine: Any
+    mean: Any
+    pieces: tuple[tuple[slice, Any], ...]
+
+
 class _Call:
     """One call: alone, numbered, and the end of the communicator if it fails."""
 
-    def __init__(self, comm: Communicator, text: str, buffers: list[np.ndarray] | None):
+    __slots__ = ("buffers", "comm", "text")
+
+    def __init__(self, comm: Communicator, text: Text, buffers: list[np.ndarray] | None):
         self.comm, self.text, self.buffers = comm, text, buffers
 
     def __enter__(self) -> None:
@@ -365,9 +404,11 @@ class _Call:
         comm._lock.acquire()
         if comm._broken:
             comm._lock.release()
-            raise TfdisteduError(f"rank {comm.rank}: this communicator is of no use any more ({comm._broken}). Join anew.")
+            raise TfdisteduError(
+                f"rank {comm.rank}: this communicator is of no use any more ({comm._broken}). Join anew."
+            )
         comm._calls += 1
-        comm._peers.call = f"call {comm._calls}, {self.text}"
+        comm._peers.call = (comm._calls, self.text.words)
         comm._link.begin(self.text, self.buffers)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:

@@ -16,6 +16,7 @@ link's, `tfdistedu.links.shared_memory` or `tfdistedu.links.tcp`.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +24,30 @@ import numpy as np
 
 from tfdistedu.collectives.plan import Plan, Step
 from tfdistedu.links.moves import OUT, X, make_moves
+
+_TEXT_BYTES = 248
+
+
+class Text(NamedTuple):
+    """What is called: in words, as the bytes that others see, and as a number that they compare."""
+
+    words: str
+    data: bytes
+    digest: int
+
+
+def text_of(words: str) -> Text:
+    """Make it from words.
+
+    Args:
+        words: What is called, with all that has to be the same on all ranks.
+
+    Returns:
+        Words, the first bytes of them, and a digest of all.
+
+    """
+    data = words.encode()
+    return Text(words, data[:_TEXT_BYTES], int.from_bytes(hashlib.blake2b(data, digest_size=7).digest(), "big"))
 
 
 class Land(NamedTuple):
@@ -150,9 +175,7 @@ def compile_piece(plan: Plan, rank: int, bounds: tuple[int, ...], in_place: bool
                 for each in parts
             )
             whole = lands[0].to if len(lands) == 1 and not message.reduce else None
-            takes.append(
-                Arrival(message.src, message.src_slot, elements(message.first, message.stop), whole, lands)
-            )
+            takes.append(Arrival(message.src, message.src_slot, elements(message.first, message.stop), whole, lands))
         sends = tuple(Leaving(m.dst, m.src_slot, elements(m.first, m.stop)) for m in step.sends)
         return Round(step.round, sends, tuple((w.rank, w.round) for w in step.readers), tuple(takes))
 

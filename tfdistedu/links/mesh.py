@@ -154,9 +154,7 @@ class _Meeting:
                 roster = self.read_roster(first)
                 note = roster["note"]
                 self.where = {int(peer): where for peer, where in roster["where"].items()} | {0: self.address}
-                wanted = {
-                    (peer, channel) for peer in range(self.rank + 1, self.n_ranks) for channel in self.channels
-                }
+                wanted = {(peer, channel) for peer in range(self.rank + 1, self.n_ranks) for channel in self.channels}
                 # Step 3: each connects to all below it.
                 for peer in range(self.rank):
                     for channel in self.channels:

@@ -18,6 +18,7 @@ import contextlib
 import json
 import selectors
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 from tfdistedu.errors import DeadlineExceeded, TfdisteduError
@@ -41,7 +42,7 @@ class PeerFailed(TfdisteduError):
 class Peers:
     """The control lines of one rank.
 
-    `call` is what this rank calls, for people; `open_lines` are the sockets whose end has not come.
+    `call` is the number of this rank's call, and what it is in words; `open_lines` are the sockets whose end has not come.
 
     Args:
         mesh: From `meet`.
@@ -50,7 +51,7 @@ class Peers:
 
     def __init__(self, mesh: Mesh):
         self.rank, self.n_ranks = mesh.rank, mesh.n_ranks
-        self.call = "nothing yet"
+        self.call = (0, "nothing yet")
         self._lines = dict(mesh.lines["control"])
         self.open_lines = list(self._lines.values())
         self._text = dict.fromkeys(self._lines, b"")
@@ -63,11 +64,12 @@ class Peers:
             line.setblocking(False)
             self._selector.register(line, selectors.EVENT_READ, peer)
 
-    def check(self, waits_for: int) -> None:
+    def check(self, waits_for: int, has_come: Callable[[], bool]) -> None:
         """Look at the lines.
 
         Args:
             waits_for: The rank that this one waits for. That another one left is no harm.
+            has_come: Tells whether what is awaited is there by now: who leaves may have sent it just before.
 
         Raises:
             PeerGone: A process ended, or the awaited rank left.
@@ -76,6 +78,8 @@ class Peers:
 
         """
         self._read(0)
+        if has_come():
+            return
         if self._failed:
             self.give_up(PeerFailed, "")
         if self._gone:
@@ -117,7 +121,7 @@ class Peers:
         if not self._told:
             self._told = True
             message = {"failed": why or next(iter(self._failed.values()))["failed"], "kind": kind.__name__}
-            self._send({**message, "call": self.call})
+            self._send({**message, "call": self._called()})
         end = time.monotonic() + _PATIENCE
         others = set(self._lines) - self._gone - self._left
         while not others <= set(self._failed) and (left := end - time.monotonic()) > 0:
@@ -128,7 +132,7 @@ class Peers:
             why = first["failed"]
             kinds = {each.__name__: each for each in (Mismatch, PeerGone, DeadlineExceeded)}
             kind = kinds.get(first["kind"], kind)
-        calls = {self.rank: self.call} | {peer: each["call"] for peer, each in self._failed.items()}
+        calls = {self.rank: self._called()} | {peer: each["call"] for peer, each in self._failed.items()}
         raise kind(f"{why}. Who called what: " + "; ".join(f"rank {r}: {calls[r]}" for r in sorted(calls)))
 
     def close(self) -> None:
@@ -136,6 +140,9 @@ class Peers:
         if not self._told:
             self._send({"left": True})
         self._selector.close()
+
+    def _called(self) -> str:
+        return f"call {self.call[0]}, {self.call[1]}"
 
     def _send(self, message: dict[str, object]) -> None:
         text = json.dumps(message).encode() + b"\n"

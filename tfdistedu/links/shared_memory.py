@@ -27,13 +27,12 @@ import platform
 import tempfile
 import threading
 import time
-import zlib
 from typing import Any
 
 import numpy as np
 
 from tfdistedu.errors import MachineCannot
-from tfdistedu.links.fast import Arrival, Program, Round
+from tfdistedu.links.fast import Arrival, Program, Round, Text
 from tfdistedu.links.mesh import Mesh
 from tfdistedu.links.peers import Mismatch, Peers
 from tfdistedu.links.pieces import PIECE_BYTES
@@ -127,29 +126,30 @@ class SharedMemoryLink:
         self._sequence = self._piece = 0
         self._base = 1  # counters begin at 0: nobody is ready before the first piece is loaded
         self._digest, self._checked = 0, True
+        self._written = [0] * _N_CALLS
+        self._others = [peer for peer in range(self.n_ranks) if peer != self.rank]
         self._spins = 50 if self.n_ranks <= cores() else 0
         weak = platform.machine().lower() not in ("x86_64", "amd64", "i686") if weak_order is None else weak_order
         self._barrier = threading.Lock() if weak else None
         if self._barrier is not None:
             self._barrier.acquire()
 
-    def begin(self, call: str, buffers: list[np.ndarray] | None = None) -> None:
+    def begin(self, call: Text, buffers: list[np.ndarray] | None = None) -> None:
         """Start a call: say what it is.
 
         Args:
-            call: In words; ranks that say different things call different things.
+            call: What; ranks that say different things call different things.
             buffers: Each rank's buffer, when the call works in place.
 
         """
         self._sequence += 1
         self._buffers = buffers
-        text = call.encode()[: _TEXT_BYTES - 8]
         at = self._sequence % _N_CALLS
-        place = _TEXTS + at * _TEXT_BYTES
-        self._digest = zlib.crc32(text) | len(text) << 32
-        page = self._pages[self.rank]
-        page[place : place + len(text)] = text
-        self._mine[_CALLS + at] = self._digest
+        self._digest = call.digest
+        if self._written[at] != call.digest:
+            place = _TEXTS + at * _TEXT_BYTES
+            self._pages[self.rank][place : place + len(call.data)] = call.data
+            self._mine[_CALLS + at] = self._written[at] = call.digest
         self._publish(_ENTERED, self._sequence)
         self._checked = False
 
@@ -161,11 +161,12 @@ class SharedMemoryLink:
 
         """
         self._checked = True
-        at = self._sequence % _N_CALLS
-        others = [peer for peer in range(self.n_ranks) if peer != self.rank]
-        for peer in others:
+        at = _CALLS + self._sequence % _N_CALLS
+        differs = False
+        for peer in self._others:
             self._wait(peer, _ENTERED, self._sequence)
-        if any(self._counters[peer][_CALLS + at] != self._digest for peer in others):
+            differs |= self._counters[peer][at] != self._digest
+        if differs:
             self.peers.give_up(Mismatch, f"ranks call different things in call {self._sequence}")
 
     def open(self, program: Program, dtype: np.dtype, start: int, lent: Any) -> list[np.ndarray]:  # noqa: D102
@@ -178,9 +179,7 @@ class SharedMemoryLink:
         self._theirs = [halves[half] for halves in views]
         if lent is not None:
             here = slice(start, start + program.size)
-            self._theirs = [
-                [buffer[here], slots[1]] for buffer, slots in zip(self._buffers, self._theirs, strict=True)
-            ]
+            self._theirs = [[buffer[here], slots[1]] for buffer, slots in zip(self._buffers, self._theirs, strict=True)]
         return self._theirs[self.rank]
 
     def ready(self) -> None:  # noqa: D102
@@ -286,7 +285,7 @@ class SharedMemoryLink:
             if now - start < _YIELDS_FOR and hasattr(os, "sched_yield"):
                 os.sched_yield()
             else:
-                self.peers.check(rank) if counters[counter] < value else None
+                self.peers.check(rank, lambda: counters[counter] >= value)
                 if now - start > self.deadline:
                     self.peers.too_late(rank, self.deadline)
                 time.sleep(pause)

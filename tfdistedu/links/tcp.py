@@ -20,13 +20,12 @@ import select
 import socket
 import struct
 import time
-import zlib
 from collections import deque
 from typing import Any
 
 import numpy as np
 
-from tfdistedu.links.fast import Arrival, Program, Round
+from tfdistedu.links.fast import Arrival, Program, Round, Text
 from tfdistedu.links.mesh import Mesh
 from tfdistedu.links.peers import Mismatch, PeerGone, Peers
 from tfdistedu.links.pieces import PIECE_BYTES
@@ -62,16 +61,16 @@ class TcpLink:
         self._slots = [np.empty(PIECE_BYTES + 64, np.uint8) for _ in range(2)]
         self._head = bytearray(_HEAD.size)
 
-    def begin(self, call: str, buffers: Any = None) -> None:
+    def begin(self, call: Text, buffers: Any = None) -> None:
         """Start a call: say what it is.
 
         Args:
-            call: In words; ranks that say different things call different things.
+            call: What; ranks that say different things call different things.
             buffers: Of no use here; the buffer that a call works on in place is given to `open`.
 
         """
         self._sequence += 1
-        self._digest = zlib.crc32(call.encode())
+        self._digest = call.digest
 
     def open(self, program: Program, dtype: np.dtype, start: int, lent: Any) -> list[np.ndarray]:  # noqa: D102
         self._dtype = dtype
@@ -206,20 +205,14 @@ class TcpLink:
         to_read = [*self.peers.open_lines, *([] if reads is None else [self._lines[reads]])]
         to_write = [self._lines[peer] for peer in self._waiting]
         ready, _, _ = _wait_ready(to_read, to_write, min(left, 1.0))
-        if any(line is not (None if reads is None else self._lines[reads]) for line in ready):
-            self._look(waits_for, reads)
-
-    def _look(self, waits_for: int, reads: int | None) -> None:
-        """Hear the peers; who left may have sent what is awaited before."""
-        if reads is not None and _has_data(self._lines[reads]):
-            return
-        self.peers.check(waits_for)
+        if any(line in self.peers.open_lines for line in ready):
+            self.peers.check(waits_for, lambda: reads is not None and _has_data(self._lines[reads]))
 
     def _lost(self, peer: int) -> None:
         """A line has ended: say why, if its rank said so."""
         end = time.monotonic() + 0.2
         while time.monotonic() < end:  # the control line may be a moment later
-            self.peers.check(peer)
+            self.peers.check(peer, lambda: False)
             time.sleep(0.005)
         self.peers.give_up(PeerGone, f"rank {peer} closed its line to rank {self.rank}")
 
