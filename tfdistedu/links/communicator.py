@@ -7,8 +7,8 @@ What a call means is said by `tfdistedu.collectives`: the schedule, the types, t
 and run on a link; the result has the bits of the plain executor (`tfdistedu.links.pieces.reference`).
 
 Rules that hold: ranks that call different things get an error on all sides that says who called what. Every wait has a
-deadline. A rank whose process ends is an error on the others within a second. After an error a communicator is of no use:
-join anew.
+deadline. A rank whose process ends is an error on the others within a second. After an error a communicator is of no
+use: join anew.
 
 Cost: see `tfdistedu bench links`. Left out: calls that overlap; a lock lets one call in at a time.
 """
@@ -16,6 +16,7 @@ Cost: see `tfdistedu bench links`. Left out: calls that overlap; a lock lets one
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Sequence
 from types import TracebackType
@@ -74,6 +75,7 @@ def join(
         MachineCannot: Shared memory is asked for between machines, or where the system cannot hand it over.
 
     Example:
+        >>> from tfdistedu.links import new_address, new_token
         >>> with join(0, 1, new_address(), new_token()) as comm:
         ...     comm.all_reduce(np.array([1.0, 2.0]))
         array([1., 2.])
@@ -367,16 +369,14 @@ class Communicator:
 
     def _run_by_parts(self, plan: Plan, flat: np.ndarray, bounds: Sequence[int], combine: Any) -> None:
         """Run a plan whose chunks are given: each piece has a part of each chunk. In place."""
-        longest = max(b - a for a, b in zip(bounds, bounds[1:], strict=False))
+        longest = max(b - a for a, b in itertools.pairwise(bounds))
         most = max(1, PIECE_BYTES // flat.itemsize // self.n_ranks)
         for first in range(0, max(longest, 1), most):
-            parts = [
-                slice(min(a + first, b), min(a + first + most, b)) for a, b in zip(bounds, bounds[1:], strict=False)
-            ]
+            parts = [slice(min(a + first, b), min(a + first + most, b)) for a, b in itertools.pairwise(bounds)]
             work = np.concatenate([flat[part] for part in parts])
             ends = [0, *np.cumsum([part.stop - part.start for part in parts]).tolist()]
             run_piece(self._link, compile_piece(plan, self.rank, tuple(ends), False), work, work, combine)
-            for part, a, b in zip(parts, ends, ends[1:], strict=False):
+            for part, (a, b) in zip(parts, itertools.pairwise(ends), strict=True):
                 flat[part] = work[a:b]
         self._link.end(wait=False)
 
@@ -408,6 +408,8 @@ class _Call:
                 f"rank {comm.rank}: this communicator is of no use any more ({comm._broken}). Join anew."
             )
         comm._calls += 1
+        if comm._calls % 256 == 0:
+            comm._peers.drain()
         comm._peers.call = (comm._calls, self.text.words)
         comm._link.begin(self.text, self.buffers)
 

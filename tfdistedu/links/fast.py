@@ -209,6 +209,9 @@ class FastLink(Protocol):
     def finished(self, step: Round) -> None:
         """Say that this rank has read what it takes in this step."""
 
+    def settle(self, program: Program) -> None:
+        """Return when nobody reads this rank's slots any more."""
+
     def close(self, program: Program) -> None:
         """End the piece."""
 
@@ -259,10 +262,12 @@ def run_piece(
                 mine = (x if own == X else slots[own])[here]
                 one, other = (value, mine) if left else (mine, value)
                 if at_once:
-                    combine(one, other, into)
+                    combine(one, other, out=into)
                 else:
                     into[...] = combine(one, other)
         link.finished(step)
+    if lent is not None and program.stores:
+        link.settle(program)  # the output is slot 0, and others may still read it
     for here, place in program.stores:
         if place != X:
             out[here] = slots[place][here]

@@ -42,7 +42,7 @@ class PeerFailed(TfdisteduError):
 class Peers:
     """The control lines of one rank.
 
-    `call` is the number of this rank's call, and what it is in words; `open_lines` are the sockets whose end has not come.
+    `call` is the number of this rank's call, and what it is in words; `open_lines` are sockets whose end has not come.
 
     Args:
         mesh: From `meet`.
@@ -58,6 +58,8 @@ class Peers:
         self._left: set[int] = set()
         self._gone: set[int] = set()
         self._failed: dict[int, dict[str, str]] = {}
+        self._called: dict[int, tuple[int, str]] = {}
+        self._announced = 0
         self._told = False
         self._selector = selectors.DefaultSelector()
         for peer, line in self._lines.items():
@@ -82,11 +84,26 @@ class Peers:
             return
         if self._failed:
             self.give_up(PeerFailed, "")
+        for peer, (number, words) in self._called.items():
+            if number == self.call[0] and words != self.call[1]:
+                self.give_up(
+                    Mismatch, f"ranks call different things in call {number}: rank {peer} and rank {self.rank}"
+                )
         if self._gone:
             who = sorted(self._gone)[0]
             self.give_up(PeerGone, f"rank {who} is gone (its process ended); rank {self.rank} waited for {waits_for}")
         if waits_for in self._left:
             self.give_up(PeerGone, f"rank {waits_for} left (it closed its communicator), and rank {self.rank} waits")
+
+    def announce(self) -> None:
+        """Tell all what this rank calls: it waits long, and they may call something else. Once a call."""
+        if self._announced != self.call[0]:
+            self._announced = self.call[0]
+            self._send({"calls": self.call})
+
+    def drain(self) -> None:
+        """Read what came; who never waits would otherwise let the lines fill up."""
+        self._read(0)
 
     def too_late(self, waits_for: int, deadline: float) -> NoReturn:
         """Give up at a deadline.
@@ -121,7 +138,7 @@ class Peers:
         if not self._told:
             self._told = True
             message = {"failed": why or next(iter(self._failed.values()))["failed"], "kind": kind.__name__}
-            self._send({**message, "call": self._called()})
+            self._send({**message, "call": self._mine()})
         end = time.monotonic() + _PATIENCE
         others = set(self._lines) - self._gone - self._left
         while not others <= set(self._failed) and (left := end - time.monotonic()) > 0:
@@ -132,7 +149,7 @@ class Peers:
             why = first["failed"]
             kinds = {each.__name__: each for each in (Mismatch, PeerGone, DeadlineExceeded)}
             kind = kinds.get(first["kind"], kind)
-        calls = {self.rank: self._called()} | {peer: each["call"] for peer, each in self._failed.items()}
+        calls = {self.rank: self._mine()} | {peer: each["call"] for peer, each in self._failed.items()}
         raise kind(f"{why}. Who called what: " + "; ".join(f"rank {r}: {calls[r]}" for r in sorted(calls)))
 
     def close(self) -> None:
@@ -141,7 +158,7 @@ class Peers:
             self._send({"left": True})
         self._selector.close()
 
-    def _called(self) -> str:
+    def _mine(self) -> str:
         return f"call {self.call[0]}, {self.call[1]}"
 
     def _send(self, message: dict[str, object]) -> None:
@@ -170,5 +187,7 @@ class Peers:
                 message = json.loads(text)
                 if "left" in message:
                     self._left.add(peer)
+                elif "calls" in message:
+                    self._called[peer] = tuple(message["calls"])
                 else:
                     self._failed[peer] = message

@@ -198,6 +198,10 @@ class SharedMemoryLink:
     def finished(self, step: Round) -> None:  # noqa: D102
         self._publish(_DONE, self._base + step.index + 1)
 
+    def settle(self, program: Program) -> None:  # noqa: D102
+        for rank, round_ in program.release:
+            self._wait(rank, _DONE, self._base + round_ + 1)
+
     def close(self, program: Program) -> None:  # noqa: D102
         self._releases[self._piece & 1] = [(rank, self._base + round_ + 1) for rank, round_ in program.release]
         self._piece += 1
