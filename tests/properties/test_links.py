@@ -21,6 +21,7 @@ from tfdistedu.collectives.arithmetic import accumulator, combiner, finish
 from tfdistedu.collectives.family import all_gather, reduce_scatter
 from tfdistedu.links import communicator as communicator_module
 from tfdistedu.links import fast, pieces
+from tfdistedu.links.calls import plan_for
 from tfdistedu.links.fast import compile_piece, run_piece, text_of
 from tfdistedu.links.pieces import cut, reference
 
@@ -100,7 +101,7 @@ def test_any_schedule_has_the_oracles_bits_also_if_it_is_no_all_reduce(link, see
         x = arrays[comm.rank].copy()
         for _ in range(3):
             out = np.full_like(x, np.nan)
-            with comm._call(text):
+            with comm._desk.call(text):
                 for start, bounds in cut(size, 4, schedule.n_chunks):
                     here = slice(start, start + bounds[-1])
                     run_piece(comm._link, compile_piece(plan, comm.rank, bounds, False), x[here], out[here], np.add)
@@ -201,7 +202,7 @@ def test_the_fast_executor_is_near_the_taught_one_too():
 
 
 def test_what_is_never_sent_before_it_arrives_is_not_copied():
-    program = compile_piece(communicator_module._plan("direct", 2, "all_reduce"), 0, (0, 10, 20), False)
+    program = compile_piece(plan_for("direct", 2, "all_reduce"), 0, (0, 10, 20), False)
     assert program.loads == (slice(10, 20),)  # chunk 0 is added straight from the input
     assert program.stores == ((slice(0, 10), 0),)  # chunk 1 lands straight in the output
     assert [land.own for take in program.rounds[0].takes for land in take.lands] == [fast.X]

@@ -15,32 +15,27 @@ Cost: see `tfdistedu bench links`. Left out: calls that overlap; a lock lets one
 
 from __future__ import annotations
 
-import functools
 import itertools
-import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tfdistedu.collectives.algorithms import schedule_for
 from tfdistedu.collectives.arithmetic import accumulator, combiner, finish
 from tfdistedu.collectives.arrays import as_arrays, as_outputs
-from tfdistedu.collectives.plan import Plan, make_plan
-from tfdistedu.collectives.schedule import Schedule, chunk_bounds
-from tfdistedu.collectives.verify import verify
-from tfdistedu.errors import BadInput, MachineCannot, TfdisteduError
-from tfdistedu.links.choice import choose
-from tfdistedu.links.fast import Text, compile_piece, run_piece, text_of
+from tfdistedu.collectives.plan import Plan
+from tfdistedu.collectives.schedule import chunk_bounds
+from tfdistedu.errors import BadInput, MachineCannot
+from tfdistedu.links.calls import Desk, Todo, broadcast_plan, plan_for
+from tfdistedu.links.fast import compile_piece, run_piece, text_of
 from tfdistedu.links.mesh import meet
-from tfdistedu.links.peers import PeerFailed, Peers
-from tfdistedu.links.pieces import PIECE_BYTES, cut
+from tfdistedu.links.peers import Peers
+from tfdistedu.links.pieces import PIECE_BYTES
 from tfdistedu.links.shared_memory import SharedMemoryLink
 from tfdistedu.links.tcp import TcpLink
 
 LINKS = ("shared_memory", "tcp")
-_MOST_PREPARED = 1024
 _CHANNELS = {"shared_memory": ("control", "segments"), "tcp": ("control", "data")}
 
 
@@ -106,11 +101,8 @@ class Communicator:
             if link == "shared_memory"
             else TcpLink(mesh, self._peers, deadline)
         )
-        self._lock = threading.Lock()
-        self._calls = 0
-        self._broken = ""
+        self._desk = Desk(self._peers, self._link, link, mesh.note)
         self._buffers: dict[int, tuple[int, list[np.ndarray]]] = {}  # by address
-        self._prepared: dict[Any, _Todo] = {}
 
     def all_reduce(
         self, array: Any, op: str = "sum", algorithm: Any = None, out: np.ndarray | None = None
@@ -139,11 +131,12 @@ class Communicator:
         if result is not given:
             (result,) = as_outputs([result], [given.shape], given.dtype)
         lent = self._lent(given, out) if self._buffers else None
-        todo = self._prepare(given.shape, given.dtype, op, algorithm, None if lent is None else lent[0])
-        with self._call(todo.text, None if lent is None else lent[1]), np.errstate(over="ignore", invalid="ignore"):
+        todo = self._desk.prepare(given.shape, given.dtype, op, algorithm, None if lent is None else lent[0])
+        buffers = None if lent is None else lent[1]
+        with self._desk.call(todo.text, buffers), np.errstate(over="ignore", invalid="ignore"):
             if todo.wide == given.dtype and result.flags.c_contiguous:
                 x = given if given.flags.c_contiguous else np.ascontiguousarray(given)
-                self._run(todo, x.reshape(-1), result.reshape(-1), None if lent is None else lent[1])
+                self._run(todo, x.reshape(-1), result.reshape(-1), buffers)
             else:
                 # One widening, one rounding: what is added in between has the wide type.
                 x = given.astype(todo.wide).reshape(-1)
@@ -171,11 +164,11 @@ class Communicator:
         """
         given = as_arrays([array])[0]
         wide = accumulator(given.dtype, op)
-        plan = _plan(algorithm, self.n_ranks, "reduce_scatter")
+        plan = plan_for(algorithm, self.n_ranks, "reduce_scatter")
         flat, bounds = given.astype(wide).reshape(-1), chunk_bounds(given.size, self.n_ranks)
         mine = slice(bounds[self.rank], bounds[self.rank + 1])
         with (
-            self._call(text_of(f"reduce_scatter({op}, {given.dtype}{list(given.shape)}, {plan.schedule.name})")),
+            self._desk.call(text_of(f"reduce_scatter({op}, {given.dtype}{list(given.shape)}, {plan.schedule.name})")),
             np.errstate(over="ignore", invalid="ignore"),
         ):
             self._run_by_parts(plan, flat, bounds, combiner(wide, op))
@@ -199,17 +192,17 @@ class Communicator:
 
         """
         given = as_arrays([array], ragged=True)[0]
-        plan = _plan(algorithm, self.n_ranks, "all_gather")
+        plan = plan_for(algorithm, self.n_ranks, "all_gather")
         rest = list(given.shape[1:])
         lengths = np.zeros(self.n_ranks, np.int64)
         lengths[self.rank] = len(given)
-        with self._call(text_of(f"all_gather({given.dtype}[..., {rest}], {plan.schedule.name}): lengths")):
-            self._run(self._prepare(lengths.shape, lengths.dtype, "sum"), lengths, lengths)
+        with self._desk.call(text_of(f"all_gather({given.dtype}[..., {rest}], {plan.schedule.name}): lengths")):
+            self._run(self._desk.prepare(lengths.shape, lengths.dtype, "sum"), lengths, lengths)
         whole = np.empty((int(lengths.sum()), *rest), given.dtype)
         ends = [0, *(np.cumsum(lengths) * int(np.prod(rest, dtype=np.int64))).tolist()]
         flat = whole.reshape(-1)
         flat[ends[self.rank] : ends[self.rank + 1]] = given.reshape(-1)
-        with self._call(text_of(f"all_gather({given.dtype}, {lengths.tolist()}, {plan.schedule.name})")):
+        with self._desk.call(text_of(f"all_gather({given.dtype}, {lengths.tolist()}, {plan.schedule.name})")):
             self._run_by_parts(plan, flat, ends, np.add)
         return whole
 
@@ -233,16 +226,12 @@ class Communicator:
         """
         given = as_arrays([array])[0]
         (result,) = as_outputs(None if out is None else [out], [given.shape], given.dtype)
-        plan = _broadcast_plan(self.n_ranks, root)
-        bits = _as_integers(given)
-        work = bits.reshape(-1).copy()
-        pieces = tuple(
-            (slice(start, start + bounds[-1]), compile_piece(plan, self.rank, bounds, False))
-            for start, bounds in cut(work.size, 1, plan.schedule.n_chunks)
-        )
+        plan = broadcast_plan(self.n_ranks, root)
+        work = np.ascontiguousarray(given).reshape(-1).view(np.uint8).copy()  # what is only moved needs no type
         text = text_of(f"broadcast({given.dtype}{list(given.shape)}, root {root})")
-        with self._call(text):
-            self._run(_Todo(text, work.dtype, np.add, None, pieces), work, work)
+        with self._desk.call(text):
+            pieces = self._desk.pieces(plan, work.size, 1)
+            self._run(Todo(text, work.dtype, np.add, None, pieces), work, work)
         result[...] = work.view(given.dtype).reshape(given.shape)
         self.barrier()  # a root that only sends would not hear of it if others call something else
         return result
@@ -277,21 +266,19 @@ class Communicator:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self._meet(f"buffer({dtype}{list(shape)})")
-        with self._lock:
-            buffers = [each.view(dtype) for each in self._link.share(n_bytes)]
+        buffers = [each.view(dtype) for each in self._link.share(n_bytes)]
         mine = buffers[self.rank]
         self._buffers[mine.ctypes.data] = (len(self._buffers), buffers)
         return mine.reshape(shape)
 
     def close(self) -> None:
         """Leave. Others that still wait for this rank get an error."""
-        with self._lock:
-            if self._broken != "closed":
-                self._broken = "closed"
-                self._buffers.clear()
-                self._peers.close()
-                self._link.shut()
-                self._mesh.close()
+        if self._desk.broken != "closed":
+            self._desk.broken = "closed"
+            self._buffers.clear()
+            self._peers.close()
+            self._link.shut()
+            self._mesh.close()
 
     def __enter__(self) -> Communicator:
         return self
@@ -299,19 +286,10 @@ class Communicator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Exception) and not self._broken:
+        if isinstance(error, Exception) and not self._desk.broken:
             # The others hear why, instead of waiting for a rank that does not come.
-            self._tell(f"rank {self.rank} left with {type(error).__name__}: {error}")
+            self._desk.tell(f"rank {self.rank} left with {type(error).__name__}: {error}")
         self.close()
-
-    def _tell(self, why: str) -> None:
-        try:
-            self._peers.give_up(PeerFailed, why)
-        except TfdisteduError:
-            return
-
-    def _call(self, text: Text, buffers: list[np.ndarray] | None = None) -> _Call:
-        return _Call(self, text, buffers)
 
     def _lent(self, given: np.ndarray, out: Any) -> tuple[int, list[np.ndarray]] | None:
         """Return the buffers of all ranks, if the array is a whole one of this rank and is reduced in place."""
@@ -321,41 +299,14 @@ class Communicator:
         mine = buffers[self.rank]
         return (number, buffers) if (mine.size, mine.dtype) == (given.size, given.dtype) else None
 
-    def _prepare(
-        self, shape: tuple[int, ...], dtype: np.dtype, op: str, algorithm: Any = None, buffer: int | None = None
-    ) -> _Todo:
-        """Check a call and work out all that does not depend on values; kept for the next call that is like it."""
-        key = (shape, dtype, op, algorithm, buffer)
-        todo = self._prepared.get(key)
-        if todo is None:
-            as_arrays([np.empty(0, dtype)])
-            wide = accumulator(dtype, op)
-            size = int(np.prod(shape, dtype=np.int64))
-            if algorithm is None:
-                algorithm = choose(self.n_ranks, size * wide.itemsize, self.link, self._mesh.note)
-            plan = _plan(algorithm, self.n_ranks, "all_reduce")
-            text = f"all_reduce({op}, {dtype}{list(shape)}, {plan.schedule.name})"
-            in_place = buffer is not None and wide == dtype
-            mean = wide.type(self.n_ranks) if op == "mean" else None
-            pieces = tuple(
-                (slice(start, start + bounds[-1]), compile_piece(plan, self.rank, bounds, in_place))
-                for start, bounds in cut(size, wide.itemsize, plan.schedule.n_chunks)
-            )
-            text += f" in buffer {buffer}" if in_place else ""
-            todo = _Todo(text_of(text), wide, combiner(wide, op), mean, pieces)
-            if len(self._prepared) >= _MOST_PREPARED:
-                self._prepared.clear()
-            self._prepared[key] = todo
-        return todo
-
     def _meet(self, text: str) -> None:
         """Return when all have called this: nothing is added up but zeros."""
-        todo = self._prepare((self.n_ranks,), np.dtype(np.int64), "sum")
+        todo = self._desk.prepare((self.n_ranks,), np.dtype(np.int64), "sum")
         nothing = np.zeros(self.n_ranks, np.int64)
-        with self._call(text_of(text)):
+        with self._desk.call(text_of(text)):
             self._run(todo, nothing, nothing)
 
-    def _run(self, todo: _Todo, x: np.ndarray, out: np.ndarray, lent: list[np.ndarray] | None = None) -> None:
+    def _run(self, todo: Todo, x: np.ndarray, out: np.ndarray, lent: list[np.ndarray] | None = None) -> None:
         """Run a plan piece by piece."""
         mean, mine = todo.mean, None if lent is None else lent[self.rank]
         for here, program in todo.pieces:
@@ -379,66 +330,3 @@ class Communicator:
             for part, (a, b) in zip(parts, itertools.pairwise(ends), strict=True):
                 flat[part] = work[a:b]
         self._link.end(wait=False)
-
-
-class _Todo(NamedTuple):
-    """What a call does, whatever its values: its `text`, the `wide` type, how to `combine`, the divisor, the pieces."""
-
-    text: Text
-    wide: np.dtype
-    combine: Any
-    mean: Any
-    pieces: tuple[tuple[slice, Any], ...]
-
-
-class _Call:
-    """One call: alone, numbered, and the end of the communicator if it fails."""
-
-    __slots__ = ("buffers", "comm", "text")
-
-    def __init__(self, comm: Communicator, text: Text, buffers: list[np.ndarray] | None):
-        self.comm, self.text, self.buffers = comm, text, buffers
-
-    def __enter__(self) -> None:
-        comm = self.comm
-        comm._lock.acquire()
-        if comm._broken:
-            comm._lock.release()
-            raise TfdisteduError(
-                f"rank {comm.rank}: this communicator is of no use any more ({comm._broken}). Join anew."
-            )
-        comm._calls += 1
-        if comm._calls % 256 == 0:
-            comm._peers.drain()
-        comm._peers.call = (comm._calls, self.text.words)
-        comm._link.begin(self.text, self.buffers)
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        comm = self.comm
-        if error is not None:
-            comm._broken = f"{kind.__name__} in call {comm._calls}"
-            if not isinstance(error, TfdisteduError) or isinstance(error, BadInput):
-                comm._tell(f"rank {comm.rank} failed with {kind.__name__}: {error}")
-        comm._lock.release()
-
-
-@functools.lru_cache(maxsize=256)
-def _plan(algorithm: Any, n_ranks: int, goal: str) -> Plan:
-    """Prove a schedule, once, and plan it."""
-    schedule = schedule_for(algorithm, n_ranks, goal)
-    verify(schedule, goal)
-    return make_plan(schedule)
-
-
-@functools.lru_cache(maxsize=64)
-def _broadcast_plan(n_ranks: int, root: int) -> Plan:
-    from tfdistedu.collectives.algorithms import tree_broadcast
-
-    schedule: Schedule = tree_broadcast(n_ranks, root)
-    verify(schedule, "broadcast", root)
-    return make_plan(schedule)
-
-
-def _as_integers(array: np.ndarray) -> np.ndarray:
-    """Look at an array as unsigned bytes: what is only moved needs no type."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
