@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tfdistedu.cli.bench_allreduce import allreduce
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
 from tfdistedu.errors import BadInput
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tfdistedu.bench.matrix import Cell
 
 app = typer.Typer(help="The same work done in several ways, as tables and JSON.", no_args_is_help=True)
+app.command(short_help="Our all-reduce beside TensorFlow's and its peers'.")(allreduce)
 
 PAGE = """\
 ---
