@@ -58,6 +58,7 @@ class Programs:
         self._lines: dict[int, Connection] = {}
         self._handles: dict[int, Any] = {}  # of ranks, also of those that another program started
         self._folder = ""
+        self._broken = False
 
     def __enter__(self) -> Programs:
         # In memory where there is such a place: OpenMPI's segments are files in here, so that none outlives it.
@@ -90,6 +91,7 @@ class Programs:
 
         """
         end = time.monotonic() + deadline
+        self._broken = True  # until all have answered: nobody asks ranks politely that hang in a call
         for rank, line in self._lines.items():
             with self._or_ended(rank):
                 line.send({"elements": elements, "calls": calls, "deadline": deadline})
@@ -106,14 +108,16 @@ class Programs:
                 if "error" in answer:
                     raise TfdisteduError(f"rank {rank}: {answer['error']}")
                 answers[rank] = answer["value"]
+        self._broken = False
         return [answers[rank] for rank in range(self.n_ranks)]
 
     def close(self) -> None:
         """End all ranks, by asking, then by force, and remove their folder."""
-        for line in self._lines.values():
-            with contextlib.suppress(OSError):
-                line.send(None)
-        self._wait_for_the_end(3.0 if len(self._lines) == self.n_ranks else 0.0)
+        if not self._broken and len(self._lines) == self.n_ranks:
+            for line in self._lines.values():
+                with contextlib.suppress(OSError):
+                    line.send(None)
+            self._wait_for_the_end(3.0)
         for process in self._processes:
             process.terminate()  # mpirun takes its ranks along, if it can
         self._wait_for_the_end(2.0)

@@ -88,7 +88,7 @@ def timed_block(work: Work, rank: int, n_ranks: int, elements: int, calls: int) 
         i = int(wrong[0])
         raise ValueError(
             f"wrong sum on rank {rank}: element {i} of {elements} is {float(work.result()[i])!r} and should be "
-            f"{float(expected[i])!r}; {len(wrong)} elements are wrong"
+            f"{float(expected[i])!r}; elements wrong: {len(wrong)}"
         )
     # Step 2: warm up with zeros.
     work.fill(np.zeros(elements, np.float32))
