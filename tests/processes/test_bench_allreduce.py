@@ -196,12 +196,14 @@ def test_the_end_of_the_context_ends_all_ranks_also_stopped_ones(mode):
     assert gone(pids, folder)
 
 
-def test_ranks_of_a_killed_launcher_end_out_of_the_middle_of_a_call():
+@pytest.mark.parametrize("mode", ["hang", "right"])
+def test_ranks_of_a_killed_launcher_end_idle_or_out_of_the_middle_of_a_call(mode):
     code = (
-        "from tests.processes.test_bench_allreduce import fake_programs\n"
-        "with fake_programs('hang', 2) as ranks:\n"
+        "import time\nfrom tests.processes.test_bench_allreduce import fake_programs\n"
+        f"with fake_programs({mode!r}, 2) as ranks:\n"
         "    print(ranks._folder, *[p.pid for p in ranks._processes], flush=True)\n"
         "    ranks.block(16, 9, 600)\n"
+        "    time.sleep(600)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-c", code]

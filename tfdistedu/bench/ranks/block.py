@@ -15,7 +15,6 @@ Cost: three calls more than are timed. Left out: other types than float32, other
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import shutil
@@ -118,19 +117,23 @@ def serve(prepare: Callable[[int], Work], rank: int, n_ranks: int, address: str)
     threading.Thread(target=_end_with_the_launcher, args=(line.fileno(), address), daemon=True).start()
     connection = Connection(line.detach())
     connection.send({"rank": rank, "pid": os.getpid()})
-    with contextlib.suppress(EOFError, ConnectionResetError):
+    try:
         while (request := connection.recv()) is not None:
             signal.alarm(int(request["deadline"]) + 30)  # the launcher ends this rank before that, if it lives
-            try:
-                elements = request["elements"]
-                work = prepare(elements)
-                answer = {"value": timed_block(work, rank, n_ranks, elements, request["calls"])}
-                del work  # a hundred idle MiB on each rank of each implementation would fill a laptop
-            except Exception as error:
-                traceback.print_exc()
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            connection.send(answer)
+            connection.send(_answer(prepare, rank, n_ranks, request))
             signal.alarm(0)
+    except (EOFError, OSError):  # the launcher is gone without a word
+        shutil.rmtree(os.path.dirname(address), ignore_errors=True)
+
+
+def _answer(prepare: Callable[[int], Work], rank: int, n_ranks: int, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        # The work is let go at the end: a hundred idle MiB on each rank of each implementation would fill a laptop.
+        elements = request["elements"]
+        return {"value": timed_block(prepare(elements), rank, n_ranks, elements, request["calls"])}
+    except Exception as error:
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def _end_with_the_launcher(descriptor: int, address: str) -> None:
