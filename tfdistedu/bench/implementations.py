@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfdistedu.bench.programs import Programs
-from tfdistedu.bench.ranks import block, tensorflow_ring
+from tfdistedu.bench.ranks import block, communicator, tensorflow_ring
 from tfdistedu.cluster.local import LocalCluster
 from tfdistedu.errors import MachineCannot
+from tfdistedu.links import new_address, new_token
 
 RANKS = Path(block.__file__).parent
 PEERS = ".venv-peers"
@@ -86,6 +87,13 @@ def _block(n_ranks: int, elements: int, calls: int) -> list[float]:
     return block.timed_block(_block.prepare(elements), rank, n_ranks, elements, calls)
 
 
+def _ours(link: str, in_buffer: bool = False) -> Callable[[int, Path], Tasks]:
+    def start(n_ranks: int, peers: Path) -> Tasks:
+        return Tasks(n_ranks, communicator.connect, n_ranks, new_address(), new_token(), link, in_buffer)
+
+    return start
+
+
 def _tensorflow_ring(n_ranks: int, peers: Path) -> Tasks:
     return Tasks(n_ranks, tensorflow_ring.connect)
 
@@ -128,6 +136,9 @@ def _python_with(peers: Path, package: str) -> str:
 
 
 IMPLEMENTATIONS = (
+    Implementation("shared_memory", _ours("shared_memory"), is_peer=False),
+    Implementation("shared_memory_buffer", _ours("shared_memory", in_buffer=True), is_peer=False),
+    Implementation("tcp", _ours("tcp"), is_peer=False),
     Implementation("tensorflow_ring", _tensorflow_ring, is_peer=False),
     Implementation("gloo", _gloo, is_peer=True),
     Implementation("openmpi", _openmpi, is_peer=True),

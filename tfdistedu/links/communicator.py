@@ -16,6 +16,7 @@ Cost: see `tfdistedu bench links`. Left out: calls that overlap; a lock lets one
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -103,6 +104,7 @@ class Communicator:
         )
         self._desk = Desk(self._peers, self._link, link, mesh.note)
         self._buffers: dict[int, tuple[int, list[np.ndarray]]] = {}  # by address
+        self._n_buffers = 0
 
     def all_reduce(
         self, array: Any, op: str = "sum", algorithm: Any = None, out: np.ndarray | None = None
@@ -255,7 +257,7 @@ class Communicator:
             dtype: Its type.
 
         Returns:
-            Zeros. `all_reduce(buffer, out=buffer)` on all ranks reduces it without a copy.
+            Zeros. `all_reduce(buffer, out=buffer)` on all ranks reduces it without a copy. It is freed with the array.
 
         Raises:
             Mismatch: Ranks call different things.
@@ -267,9 +269,11 @@ class Communicator:
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self._meet(f"buffer({dtype}{list(shape)})")
         buffers = [each.view(dtype) for each in self._link.share(n_bytes)]
-        mine = buffers[self.rank]
-        self._buffers[mine.ctypes.data] = (len(self._buffers), buffers)
-        return mine.reshape(shape)
+        result, place = buffers[self.rank].reshape(shape), buffers[self.rank].ctypes.data
+        self._n_buffers += 1
+        self._buffers[place] = (self._n_buffers, buffers)
+        weakref.finalize(result, self._buffers.pop, place, None)
+        return result
 
     def close(self) -> None:
         """Leave. Others that still wait for this rank get an error."""

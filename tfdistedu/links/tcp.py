@@ -30,6 +30,7 @@ from tfdistedu.links.mesh import Mesh
 from tfdistedu.links.peers import Mismatch, PeerGone, Peers
 from tfdistedu.links.pieces import PIECE_BYTES
 
+_PORT = struct.Struct("<I")
 _HEAD = struct.Struct("<QQQQ")
 _LONG = 0.1  # seconds
 _BUFFER = 1 << 20  # bytes of a socket's buffer; larger ones leave the cache
@@ -48,11 +49,10 @@ class TcpLink:
     def __init__(self, mesh: Mesh, peers: Peers, deadline: float):
         self.rank, self.n_ranks = mesh.rank, mesh.n_ranks
         self.peers, self.deadline = peers, deadline
-        self._lines = mesh.lines["data"]
+        self._lines = _over_loopback(mesh)
         for line in self._lines.values():
             line.setblocking(False)
-            if line.family != getattr(socket, "AF_UNIX", None):
-                line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 line.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
         self._queues: dict[int, deque[memoryview]] = {peer: deque() for peer in self._lines}
@@ -125,8 +125,10 @@ class TcpLink:
                 self._block(next(iter(self._waiting)), None, start)
 
     def shut(self) -> None:
-        """Let go of the scratch memory."""
+        """Close the lines."""
         self._queues.clear()
+        for line in self._lines.values():
+            line.close()
 
     def share(self, n_bytes: int) -> list[np.ndarray]:
         """Make a buffer; over TCP it is this rank's alone.
@@ -222,6 +224,45 @@ class TcpLink:
             self.peers.check(peer, lambda: False)
             time.sleep(0.005)
         self.peers.give_up(PeerGone, f"rank {peer} closed its line to rank {self.rank}")
+
+
+def _over_loopback(mesh: Mesh) -> dict[int, socket.socket]:
+    """Return the data lines; where ranks met without a port, they are joined by TCP now, over the lines that they have.
+
+    Each pair in turn: the lower rank tells a port, the higher one from which it comes; a stranger comes from another.
+    """
+    lines = {}
+    for peer, line in sorted(mesh.lines["data"].items()):
+        if line.family != getattr(socket, "AF_UNIX", None):
+            lines[peer] = line
+            continue
+        line.settimeout(30.0)
+        if mesh.rank < peer:
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                line.sendall(_PORT.pack(listener.getsockname()[1]))
+                (port,) = _PORT.unpack(_exactly(line, _PORT.size))
+                listener.settimeout(30.0)
+                while True:
+                    lines[peer], come_from = listener.accept()
+                    if come_from[1] == port:
+                        break
+                    lines[peer].close()
+        else:
+            (port,) = _PORT.unpack(_exactly(line, _PORT.size))
+            lines[peer] = socket.create_connection(("127.0.0.1", port), timeout=30.0)
+            line.sendall(_PORT.pack(lines[peer].getsockname()[1]))
+    return lines
+
+
+def _exactly(line: socket.socket, n_bytes: int) -> bytes:
+    """Read so many bytes."""
+    data = b""
+    while len(data) < n_bytes:
+        part = line.recv(n_bytes - len(data))
+        if not part:
+            raise PeerGone("a rank ended before the ranks were joined.")
+        data += part
+    return data
 
 
 def _has_data(line: socket.socket) -> bool:
