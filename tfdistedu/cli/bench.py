@@ -27,9 +27,9 @@ description: Which strategy works with which version of Keras, with fit or a cus
 # What works where
 
 Each cell below was run: the same small network on the same digits from the same weights, a few steps, on one device or
-on {n_replicas} replicas. NumPy says what one device gives. *equal*: the weights are that, up to float32. *other*: it
-runs without an error and trains something else; the number is how far the furthest weight is off. *fails*: it stops,
-with the error's first line.
+on {n_replicas} replicas or workers. NumPy says what one device gives. *equal*: the weights are that, up to float32.
+*other*: it runs without an error and trains something else; the number is how far the furthest weight is off. *fails*:
+it stops, with the error's first line.
 
 {table}
 
