@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+PEERS  := .venv-peers
 
 # An interpreter that was asked for, and is not the one that made the environment, makes it again.
 ifneq ($(origin PYTHON),file)
@@ -16,7 +17,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint docs wheel lessons record traps-latest matrix clean
+.PHONY: help venv demo test lint docs wheel lessons record peers traps-latest matrix clean
 
 help:
 	@echo "make demo          one device against four replicas, on real digits (about a minute)"
@@ -25,6 +26,7 @@ help:
 	@echo "make lint docs     what CI checks besides the tests"
 	@echo "make lessons       is every exercise fair? stubs, references and known mistakes"
 	@echo "make record        make stubs, fingerprints, outputs and numbers of the lessons anew"
+	@echo "make peers         what 'tfdistedu bench allreduce' compares with: gloo (torch) and OpenMPI, in $(PEERS)"
 	@echo "make traps-latest  the trap tests on the newest tensorflow and keras"
 	@echo "make matrix        run each cell of the table 'what works where' again"
 
@@ -63,6 +65,24 @@ lessons: $(READY)
 record: $(READY)
 	$(BIN)/python -m tfdistedu.course.record --timed
 
+# Never in the project's own environment: torch and TensorFlow do not belong into one. OpenMPI is the system's.
+peers: $(PEERS)/.installed
+	@command -v mpirun > /dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "Installing OpenMPI: about 40 MB to download."; \
+	    DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends $(OPENMPI); \
+	  else \
+	    echo "OpenMPI is not here, and the benchmark goes on without it. Debian has it: sudo apt-get install $(OPENMPI)"; \
+	  fi; }
+	@echo "Ready: tfdistedu bench allreduce"
+
+OPENMPI := openmpi-bin libopenmpi-dev
+$(PEERS)/.installed: requirements-peers.txt
+	@echo "Setting up $(PEERS): about 0.3 GB to download and 1 GB on disk; where pip takes a torch with CUDA, several GB."
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --disable-pip-version-check --requirement requirements-peers.txt
+	@touch $@
+
 # Compares versions first, and installs nothing when the newest are here already (FORCE=1: all the same).
 traps-latest: $(READY)
 	@$(BIN)/python -m tests.traps.latest $(if $(FORCE),--force)
@@ -71,4 +91,4 @@ matrix: $(READY)
 	$(BIN)/tfdistedu bench matrix --write docs/what-works-where.md
 
 clean:
-	rm -rf .venv .venv-latest .venv-peers site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-latest $(PEERS) site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

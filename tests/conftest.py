@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 
 import hypothesis
@@ -11,6 +12,10 @@ import pytest
 from tests.fresh_process import FreshProcesses
 
 pytest_plugins = ["tfdistedu.cluster.testing"]
+
+# Shells start what runs in the background with Ctrl-C ignored, and children inherit that; here they are sent one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
     "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]

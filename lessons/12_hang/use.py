@@ -23,7 +23,8 @@ def use(mine, say):
     parts = [ink[:1000], ink[1000:]]
     inputs = [np.array_split(part, len(part) // 50) for part in parts]
     say(
-        f"Two workers learn the mean ink of {len(ink)} digits; one has {len(inputs[0])} batches, the other {len(inputs[1])}."
+        f"Two workers learn the mean ink of {len(ink)} digits; one has {len(inputs[0])} batches, "
+        f"the other {len(inputs[1])}."
     )
     with LocalCluster(workers=2, deadline=DEADLINE, echo=False) as cluster:
         results = cluster.run(work, real.StrategyGroup, mine.train, inputs)

@@ -93,6 +93,15 @@ def test_a_deadlock_says_who_waits_for_whom_in_which_line():
         assert f"rank {rank} waits for a message from rank {1 - rank}: test_diagnose.py:" in text
 
 
+def test_a_line_that_is_reached_many_times_is_shown_once():
+    def ring_all_gather(n):
+        return ring_all_gather(n)
+
+    failure = failure_of(ring_all_gather)
+    assert "RecursionError" in failure.what
+    assert len(failure.lines) == 1
+
+
 def test_a_loop_without_an_end_is_ended_even_if_it_catches_everything():
     with pytest.raises(DeadlineExceeded, match=r"did not end within 0\.1 s; it was at test_diagnose\.py:\d+: "):  # noqa: PT012, SIM117
         with deadline(0.1, __file__):

@@ -67,6 +67,7 @@ def test_an_exercise_that_ends_the_process_is_red_and_named_and_no_other_subject
         ("def ring_all_gather(n_ranks)\n    pass\n", "this is no Python"),
         ("del ring_all_gather\n", "exercise.py has no function ring_all_gather"),
         ("def ring_all_gather(n_ranks):\n    return [[(0, 1, 0, False)]]\n", "returns no Schedule"),
+        ("def ring_all_gather(n_ranks):\n    Schedule('mine', 1, 1, [])\n", "came: None. Is there a return?"),
     ],
 )  # fmt: skip
 def test_a_failure_shows_the_learners_own_lines_and_none_of_ours(learner, source, says):
@@ -85,6 +86,7 @@ def test_a_deadlock_in_a_learners_test_of_rings_ends_and_counts_as_caught(learne
     assert "waits_before_it_sends             X" in done.stdout
     assert "drops_the_remainder               X" in done.stdout  # 6, 7 and 16 ones: the seventh is lost
     assert "gathers_at_rank_0                 ." in done.stdout
+    assert "Beside yours: weak tests that many write." in " ".join(done.stdout.split())
 
 
 def test_a_check_without_tensorflow_loads_none_and_no_hypothesis(learner):
@@ -257,6 +259,37 @@ def test_a_changed_test_makes_a_pass_stale_and_locks_nothing(learner):
     assert learner.learn("show", "allreduce.ring_all_gather").returncode == 0
 
 
+def test_a_pass_stays_one_while_the_next_exercise_is_written_and_until_its_own_function_changes(learner):
+    # A pass bound to the whole file would be stale as soon as somebody goes on.
+    solved = (RING, f"def predict_ring():\n    return {ANSWERS}\n")
+    learner.write("allreduce", RING)
+    assert learner.learn("check", "allreduce.ring_all_gather").returncode == 0
+    learner.write("allreduce", *solved, "def predict_ring(:\n")
+    assert "stale   allreduce.ring_all_gather" in learner.learn("list").stdout  # it cannot be read: nobody knows
+    learner.write("allreduce", *solved)
+    assert "passed  allreduce.ring_all_gather" in learner.learn("list").stdout
+    learner.write("allreduce", "CONSTANT = 1\n", *solved)
+    assert "stale   allreduce.ring_all_gather" in learner.learn("list").stdout
+    learner.write("allreduce", RING + "ring_all_gather = print\n")
+    assert "stale   allreduce.ring_all_gather" in learner.learn("list").stdout
+
+
+def test_show_has_no_marker_of_the_page(learner):
+    done = learner.learn("show", "custom_loop.train", "--anyway")
+    assert "def replica_step(x, y):" in done.stdout
+    assert "8<" not in done.stdout
+
+
+def test_what_a_learners_test_says_of_a_right_ring_comes_with_its_line(learner):
+    strict = "def check_ring(all_reduce):\n    all_reduce([np.ones(3)] * 2, sent := [])\n    assert sent[0].src == 1\n"
+    learner.write("allreduce", strict)
+    done = learner.learn("check", "allreduce.check_ring")
+    text = " ".join(done.stdout.split())
+    assert "came: AssertionError at exercise.py:" in text
+    assert ": assert sent[0].src == 1" in text
+    assert "Stuck? tfdistedu learn hint allreduce.check_ring" in text
+
+
 def test_reset_keeps_what_was_written(learner):
     learner.write("allreduce", RING)
     mine = learner.read("allreduce", "exercise.py")
@@ -305,6 +338,9 @@ def test_init_and_update_never_touch_an_exercise(learner, tmp_path):
     assert not (folder / "mistakes" / "gone.py").exists()
     assert (own / "notes.md").exists()
     assert learner.learn("init", "kurs").returncode == 2
+    done = learner.learn("init", "mein Kurs")
+    assert "cd 'mein Kurs' && tfdistedu learn" in " ".join(done.stdout.split())
+    assert "cd 'mein Kurs' && tfdistedu learn update" in learner.learn("init", "mein Kurs").stderr
 
 
 def test_the_clone_itself_is_renewed_by_git(learner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -74,6 +75,18 @@ def test_another_right_reference_is_red_in_drift_checks_alone_and_green_after_ma
     assert "have *= 2" in readable
     assert "All rounds together take 8 kB." in readable
     assert "let everybody who has it send it" in (copy / "lessons" / "01_tiny" / "stub.py").read_text(encoding="utf-8")
+
+
+def test_a_link_in_the_page_beside_an_exercise_leads_somewhere(copy):
+    for lesson, _ in LESSONS.values():
+        text = (lesson.folder / "page.md").read_text(encoding="utf-8")
+        links = re.findall(r"\]\((?!https?:)([^)]+)\)", text)
+        assert all((lesson.folder / link).is_file() for link in links), (lesson.slug, links)
+    page = copy / "docs" / "lessons" / "tiny.md"
+    more = "\n[Here](tiny.md#next), [the step](../synchronous/step.md), [TensorFlow](https://tensorflow.org).\n"
+    page.write_text(page.read_text(encoding="utf-8") + more, encoding="utf-8")
+    text = pages.readable(load_lesson(copy / "lessons" / "01_tiny"), copy)
+    assert "[Here](../01_tiny/page.md), the step (on the site), [TensorFlow](https://tensorflow.org)." in text
 
 
 @pytest.mark.parametrize(

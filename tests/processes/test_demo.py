@@ -78,6 +78,9 @@ def test_the_output_is_readable_in_a_pipe(demo):
         "training: one device, fit (10 epochs)",
         "training: mirrored, fit (10 epochs)",
         "training: mirrored, custom loop (10 epochs)",
+        "training: two workers, fit (10 epochs)",
+        "training: two workers, custom loop (10 epochs)",
+        "training: two ranks, our all-reduce (10 epochs)",
         "training: widely copied loop (10 epochs)",
         "loss curves: loss.svg",
     ], "TensorFlow's noise, or a warning, reached a newcomer"

@@ -210,7 +210,7 @@ def test_output_of_python_and_of_programs_is_shown_and_kept_under_the_tasks_name
     cluster.run(prints)
     kept = cluster.output("worker:1")
     assert "from worker:1\n" in kept
-    assert "10 %\r20 %\r30 %\n" in kept
+    assert "10 %\r20 %\r30 %\n" in kept  # and nothing of the other pipe within a line
     assert "no end \N{REPLACEMENT CHARACTER} of line" in kept
     assert "worker:0" not in kept
     cluster.close()

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tfdistedu.cli import main
-from tfdistedu.cli.simulate import _bytes
+from tfdistedu.cli.units import read_bytes
 from tfdistedu.collectives.cost import PRESETS
 from tfdistedu.collectives.formulas import price_for
 
@@ -193,7 +193,7 @@ def test_simulate_answers_odd_input_with_status_2(run, arguments, says):
 
 
 def test_sizes_are_read_with_decimal_and_binary_units():
-    assert [_bytes(text) for text in ("4096", "25MB", "64 KiB", "1.5GB", "0", "1e6")] == [
+    assert [read_bytes(text, "--bytes") for text in ("4096", "25MB", "64 KiB", "1.5GB", "0", "1e6")] == [
         4096,
         25e6,
         65536,

@@ -61,6 +61,8 @@ def loop(strategy: Any, library: Any, dataset: Any, clip: float | None, graph: b
     """
     import tensorflow as tf
 
+    from tfdistedu.synchronous.loop import over_all_workers
+
     with strategy.scope():
         model = perceptron(library, start)
         optimizer = library.optimizers.SGD(RATE, momentum=MOMENTUM, global_clipnorm=clip)
@@ -78,7 +80,7 @@ def loop(strategy: Any, library: Any, dataset: Any, clip: float | None, graph: b
 
     step = tf.function(step, reduce_retracing=True) if graph else step
     for x, y in strategy.experimental_distribute_dataset(dataset):
-        count = sum(len(part) for part in strategy.experimental_local_results(y))
+        count = sum(over_all_workers(strategy, [sum(len(part) for part in strategy.experimental_local_results(y))]))
         step(x, y, tf.constant(float(count)))
     return model
 

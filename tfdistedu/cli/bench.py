@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tfdistedu.cli.bench_allreduce import allreduce
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
 from tfdistedu.errors import BadInput
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tfdistedu.bench.matrix import Cell
 
 app = typer.Typer(help="The same work done in several ways, as tables and JSON.", no_args_is_help=True)
+app.command(short_help="Our all-reduce beside TensorFlow's and its peers'.")(allreduce)
 
 PAGE = """\
 ---
@@ -25,9 +27,9 @@ description: Which strategy works with which version of Keras, with fit or a cus
 # What works where
 
 Each cell below was run: the same small network on the same digits from the same weights, a few steps, on one device or
-on {n_replicas} replicas. NumPy says what one device gives. *equal*: the weights are that, up to float32. *other*: it
-runs without an error and trains something else; the number is how far the furthest weight is off. *fails*: it stops,
-with the error's first line.
+on {n_replicas} replicas or workers. NumPy says what one device gives. *equal*: the weights are that, up to float32.
+*other*: it runs without an error and trains something else; the number is how far the furthest weight is off. *fails*:
+it stops, with the error's first line.
 
 {table}
 

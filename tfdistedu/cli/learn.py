@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -43,12 +44,12 @@ def list_lessons(json_file: str | None = JSON_OPTION) -> None:
     if json_file == "-":
         return
     out = console()
-    marks = {"passed": "green", "stale": "yellow", "started": None, "new": "dim"}
+    marks = {"passed": "green", "stale": "yellow"}
     for lesson in course.lessons:
         _say(f"{lesson.folder.name}: {lesson.title} ({lesson.minutes} minutes)")
         for exercise in lesson.exercises:
             state = course.progress.state(lesson, exercise)
-            out.print(f"  {state:<7} {exercise.id}", style=marks[state], soft_wrap=True)
+            out.print(f"  {state:<7} {exercise.id}", style=marks.get(state), soft_wrap=True)
             if state == "stale":
                 _say("it passed, and file or tests changed since; check renews it", "          ")
     _say(f"{course.percent()} %")
@@ -86,7 +87,8 @@ def check(name: str | None = _LESSON, json_file: str | None = JSON_OPTION) -> No
     if status == 0 and json_file != "-":
         course.say_next(lesson)
     elif status == 1 and json_file != "-":
-        _say("Stuck? " + _command("hint", lesson.slug))
+        failed = [failure["exercise"] for failure in report.get("failures", [])]
+        _say("Stuck? " + _command("hint", *(failed[:1] or [lesson.slug])))
     raise typer.Exit(status)
 
 
@@ -150,7 +152,7 @@ def init(folder: str = typer.Argument(..., metavar="DIR", help="Where to; it is 
 
     root = init_course(Path(folder))
     _say(f"The lessons are in {root}")
-    _say(f"Next: cd {folder} && tfdistedu learn")
+    _say(f"Next: cd {shlex.quote(folder)} && tfdistedu learn")
 
 
 @app.command()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import typer
 
-from tfdistedu.cli import simulate_training
+from tfdistedu.cli import simulate_paper, simulate_training
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
+from tfdistedu.cli.units import in_time, read_bytes
 from tfdistedu.errors import BadInput
 
 app = typer.Typer(help="Predict what distributed training would cost, from models.", no_args_is_help=True)
 
 _MOST_RANKS = 10_000
-_UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
 @app.callback()
@@ -24,6 +23,7 @@ def _top() -> None:
 
 
 app.command("training", short_help="Accuracy against time on 1 to 10,000 workers.")(simulate_training.training)
+app.command("paper", short_help="What papers found on asynchronous training, found again.")(simulate_paper.paper)
 
 
 @app.command("allreduce", short_help="The time of one all-reduce for 2 to 10,000 ranks.")
@@ -42,7 +42,7 @@ def allreduce(
     check_writable(plot, json)
     _check_plot(plot)
     charges = _link(link, latency, bandwidth, reduce_speed)
-    result = predict(_ranks(ranks), _bytes(size), charges, _algorithms(algorithms))
+    result = predict(_ranks(ranks), read_bytes(size, "--bytes"), charges, _algorithms(algorithms))
     result["link"] = {"name": _link_name(link), **result["link"]}
     write_json(result, json)
     if plot is not None:
@@ -121,17 +121,6 @@ def _ranks(text: str) -> list[int]:
     return sorted(set(numbers))
 
 
-def _bytes(text: str) -> float:
-    """Read a size like "25MB" or "64 KiB"."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:e\d+)?)\s*([a-z]*)\s*", text.lower())
-    if match is None or match[2] not in _UNITS:
-        raise BadInput(f"--bytes {text!r}: write a number of bytes, or one with kB, MB, GB, KiB, MiB or GiB behind it.")
-    value = float(match[1]) * _UNITS[match[2]]
-    if not 0 <= value <= 1e18:
-        raise BadInput(f"--bytes {text!r}: a message has 0 to 10^18 bytes.")
-    return value
-
-
 def _link(name: str, latency: float | None, bandwidth: float | None, reduce_speed: float | None) -> Any:
     """Return the preset of this name, with the caller's own numbers put in."""
     from tfdistedu.collectives.cost import PRESETS
@@ -183,14 +172,6 @@ def _size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} B"
 
 
-def _time(seconds: float) -> str:
-    """Write a time with three digits: "1.23 ms"."""
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
 def _print(result: dict[str, Any]) -> None:
     """Print one table: ranks down, algorithms across; on a narrow terminal as many across as fit."""
     from rich.table import Table
@@ -198,7 +179,7 @@ def _print(result: dict[str, Any]) -> None:
     out = console()
     link = result["link"]
     out.print(
-        f"One all-reduce of {_size(result['bytes'])} a rank over {link['name']}: {_time(link['latency'])} a message, "
+        f"One all-reduce of {_size(result['bytes'])} a rank over {link['name']}: {in_time(link['latency'])} a message, "
         f"{_size(link['bandwidth'])}/s, adds {_size(link['reduce_speed'])}/s. A model, not a measurement."
     )
     names = list(result["rows"][0]["algorithms"])
@@ -209,7 +190,7 @@ def _print(result: dict[str, Any]) -> None:
             table.add_column(name.replace("_", " "), justify="right", max_width=12)
         for row in result["rows"]:
             cells = [
-                _time(row["algorithms"][name]["seconds"]) + ("*" if name == row["fastest"] else " ")
+                in_time(row["algorithms"][name]["seconds"]) + ("*" if name == row["fastest"] else " ")
                 for name in names[first : first + across]
             ]
             table.add_row(str(row["ranks"]), *cells)

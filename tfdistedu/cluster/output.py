@@ -30,6 +30,7 @@ class Output:
     def __init__(self, show: bool = True):
         self._show = show
         self._kept: dict[str, bytearray] = {}
+        self._rest: dict[tuple[str, str], bytes] = {}  # what has no end of line yet: two streams never share a line
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
@@ -54,11 +55,12 @@ class Output:
             task: Its name.
 
         Returns:
-            Both streams in the order in which they came; the last 16 MiB.
+            The lines of both streams in the order in which they ended, then what has no end yet; the last 16 MiB.
 
         """
         with self._lock:
-            return self._kept.get(task, bytearray()).decode(errors="replace")
+            rest = [self._rest.get((task, stream), b"") for stream in ("stdout", "stderr")]
+            return b"".join([self._kept.get(task, b""), *rest]).decode(errors="replace")
 
     def settle(self, quiet: float = 0.1, at_most: float = 1.0) -> None:
         """Wait until nothing more comes.
@@ -71,7 +73,7 @@ class Output:
         end, last, since = time.monotonic() + at_most, -1, time.monotonic()
         while time.monotonic() < end:
             with self._lock:
-                size = sum(map(len, self._kept.values()))
+                size = sum(map(len, [*self._kept.values(), *self._rest.values()]))
             if size != last:
                 last, since = size, time.monotonic()
             elif time.monotonic() - since >= quiet:
@@ -84,23 +86,27 @@ class Output:
             thread.join(1.0)
 
     def _follow(self, task: str, descriptor: int, stream: str) -> None:
-        rest = b""
         try:
             while data := os.read(descriptor, 65536):
-                with self._lock:
-                    kept = self._kept[task]
-                    kept += data
-                    del kept[: max(0, len(kept) - _KEPT)]
-                *lines, rest = (rest + data).split(b"\n")
-                self._print(task, stream, lines)
-                if len(rest) > 65536:  # a line without an end
-                    self._print(task, stream, [rest])
-                    rest = b""
+                self._take(task, stream, data)
         except OSError:
             pass
         finally:
-            self._print(task, stream, [rest] if rest else [])
+            self._take(task, stream, b"", last=True)
             os.close(descriptor)
+
+    def _take(self, task: str, stream: str, data: bytes, last: bool = False) -> None:
+        """Keep and show the lines that are whole now; `last`: no end will come."""
+        with self._lock:
+            *lines, rest = (self._rest.pop((task, stream), b"") + data).split(b"\n")
+            kept = self._kept[task]
+            kept += b"".join(line + b"\n" for line in lines)
+            if rest and (last or len(rest) > 65536):  # a line without an end
+                kept += rest
+                lines, rest = [*lines, rest], b""
+            self._rest[task, stream] = rest
+            del kept[: max(0, len(kept) - _KEPT)]
+        self._print(task, stream, lines)
 
     def _print(self, task: str, stream: str, lines: list[bytes]) -> None:
         if not self._show or not lines:

@@ -1,6 +1,6 @@
 """How did we write it? A diff of the learner's function and the reference.
 
-The idea: both are shown without decorators and docstrings, for those are the same or not the point.
+The idea: both are shown without decorators, docstrings and the page's markers, for those are the same or not the point.
 
     --- yours
     +++ ours (tfdistedu/collectives/algorithms/rings.py)
@@ -16,6 +16,7 @@ import inspect
 from pathlib import Path
 
 from tfdistedu.course.lesson import Exercise, Lesson
+from tfdistedu.course.pages import CUT
 from tfdistedu.course.subject import resolve
 
 
@@ -35,7 +36,7 @@ def compare(lesson: Lesson, exercise: Exercise) -> str:
     text = file.read_text(encoding="utf-8")
     mine = lesson.folder / "exercise.py"
     left = _body(mine.read_text(encoding="utf-8"), exercise.name) if mine.is_file() else []
-    right = _body(text, ours.__name__)
+    right = [line for line in _body(text, ours.__name__) if CUT not in line]
     return "\n".join(difflib.unified_diff(left, right, "yours", f"ours, in {file.name}", n=99, lineterm=""))
 
 

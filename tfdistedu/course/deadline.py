@@ -111,14 +111,14 @@ def place(frame: FrameType | None, file: Path | str = "") -> str:
 
 
 def own_lines(trace: TracebackType | None, file: Path | str) -> list[str]:
-    """Return the lines of a traceback that lie in one file, outermost first.
+    """Return the lines of a traceback that lie in one file, outermost first, each once: a recursion is not repeated.
 
     Args:
         trace: A traceback.
         file: The learner's file.
 
     Returns:
-        One "exercise.py:12: the line's text" for each frame.
+        One "exercise.py:12: the line's text" for each line.
 
     """
     lines = []
@@ -126,7 +126,7 @@ def own_lines(trace: TracebackType | None, file: Path | str) -> list[str]:
         if trace.tb_frame.f_code.co_filename == str(file):
             lines.append(_line(str(file), trace.tb_lineno))
         trace = trace.tb_next
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def _line(file: str, number: int) -> str:

@@ -44,7 +44,7 @@ def schedule_of(function: Callable[[int], Any], n_ranks: int) -> Schedule:
         raise Wrong(
             f"{call} returns no Schedule.",
             called=call,
-            came=f"a {type(schedule).__name__}",
+            came="None. Is there a return?" if schedule is None else f"a {type(schedule).__name__}",
             expected=f"Schedule(name, {n_ranks}, {n_ranks}, rounds)",
             why="a schedule is what every executor reads: a name, two numbers, and a list of rounds",
         )

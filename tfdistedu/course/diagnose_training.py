@@ -4,7 +4,7 @@ The idea: train the smallest thing that can go wrong (`tfdistedu.course.small_tr
 one thing leads to another.
 
     who saw what      example 0 is seen 2 times, by replica 0 and by replica 1
-    the weights       the update is 2 times too large, and there are 2 replicas
+    the weights       after which batch; the update is 2 times too large, and there are 2 replicas
     the losses        not the mean over all examples
 
 Costs: nothing beside the runs, which are kept. Leaves out: the name of a mistake; fingerprints find that.
@@ -12,12 +12,12 @@ Costs: nothing beside the runs, which are kept. Leaves out: the name of a mistak
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tfdistedu.course.small_training import ONE_DEVICE, RAGGED, TWO_REPLICAS, Case, expected, observe
+from tfdistedu.course.small_training import ONE_DEVICE, RAGGED, TWO_REPLICAS, Case, Seen, expected, observe
 from tfdistedu.course.wrong import Wrong
 
 TOLERANCE = 1e-9  # some hundred float64 roundings of numbers near 1; the smallest mistake here is 1e-3
@@ -58,22 +58,39 @@ def check_weights(train: Callable[..., Any], case: Case) -> None:
         case: What to train.
 
     Raises:
-        Wrong: The message names the first weight and replica that differ, and what the update looks like.
+        Wrong: The message names the first batch, replica and weight that differ, and what the update looks like.
 
     """
-    seen, right = observe(train, case), expected(case)[0]
-    for replica, weights in enumerate(seen.weights):
-        wrong = ~(np.abs(weights - right) < TOLERANCE)
-        if wrong.any():
-            index = int(np.argmax(wrong))
-            raise Wrong(
-                f"{case}: weight {index} of replica {replica} is not one device's.",
-                called=f"train on {case}",
-                came=f"{weights[index]:.9g}",
-                expected=f"{right[index]:.9g}",
-                why="the gradients of all replicas, added up, are one device's gradient",
-                symptom=_looks_like(seen.weights, right, case),
-            )
+    for step, sizes, replicas, right in _updates(observe(train, case), case):
+        for replica, weights in enumerate(replicas):
+            wrong = ~(np.abs(weights - right) < TOLERANCE)
+            if wrong.any():
+                index = int(np.argmax(wrong))
+                epoch, batch = divmod(step, len(case.batches))
+                when = f"after batch {batch} of epoch {epoch}, " if sizes and case.n_updates > 1 else ""
+                parts = f"; the replicas got {sizes} of its examples" if when and case.n_replicas > 1 else ""
+                raise Wrong(
+                    f"{case}: {when}weight {index} of replica {replica} is not one device's.",
+                    called=f"train on {case}",
+                    came=f"{weights[index]:.9g}{parts}",
+                    expected=f"{right[index]:.9g}",
+                    why="the gradients of all replicas, added up, are one device's gradient",
+                    symptom=_looks_like(replicas, right, sizes, first=step == 0),
+                )
+
+
+def _updates(seen: Seen, case: Case) -> Iterator[tuple[int, list[int], list[np.ndarray], np.ndarray]]:
+    """Give each update: its number, the replicas' numbers of examples, their weights after it, and one device's.
+
+    A loop that calls the loss more or less than once a batch shows the last one only, without numbers of examples.
+    """
+    after, ranks = expected(case)[2], range(case.n_replicas)
+    watched = all(len(seen.calls.get(replica, ())) == case.n_updates for replica in ranks)
+    for step in range(case.n_updates - 1) if watched else ():
+        sizes = [seen.calls[replica][step][0] for replica in ranks]
+        yield step, sizes, [seen.calls[replica][step + 1][1] for replica in ranks], after[step]
+    sizes = [seen.calls[replica][-1][0] for replica in ranks] if watched else []
+    yield case.n_updates - 1, sizes, seen.weights, after[-1]
 
 
 def check_losses(train: Callable[..., Any], case: Case) -> None:
@@ -165,17 +182,21 @@ def _digits(value: Any) -> str:
     return f"{float(value):.6g}"
 
 
-def _looks_like(weights: list[np.ndarray], right: np.ndarray, case: Case) -> str:
+def _looks_like(weights: list[np.ndarray], right: np.ndarray, sizes: list[int], first: bool) -> str:
     """Say what the whole looks like."""
     if any(np.abs(each - weights[0]).max() > TOLERANCE for each in weights):
         return "replicas hold different weights"
     if np.isnan(weights[0]).any():
         return "not a number: somewhere nothing was divided by nothing"
-    if len(case.batches) == case.epochs == 1:  # after one step the weights are the update
-        ratios = weights[0] / right
-        if np.ptp(ratios) < TOLERANCE:
-            return _times(float(ratios[0]), case.n_replicas, "the update is ")
-    return ""
+    ratios = weights[0] / right
+    if not first or np.ptp(ratios) > TOLERANCE:
+        return ""
+    # After one update from zero the weights are the update.
+    busy, ratio = sum(size > 0 for size in sizes), float(ratios[0])
+    if 0 < busy < len(weights) and abs(ratio * len(weights) - busy) < 1e-6:
+        n = len(weights)
+        return f"the update is {busy}/{n} of what it should be, and {busy} of {n} replicas got examples"
+    return _times(ratio, len(weights), "the update is ")
 
 
 def _times(ratio: float, n: int, what: str = "") -> str:

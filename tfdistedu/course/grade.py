@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfdistedu.course.deadline import deadline
+from tfdistedu.course.deadline import deadline, own_lines
 from tfdistedu.course.lesson import load_lesson
 from tfdistedu.course.mistakes import load_mistakes
 from tfdistedu.course.subject import resolve
-from tfdistedu.course.wrong import Wrong
+from tfdistedu.course.wrong import Wrong, wrapped
 from tfdistedu.errors import DeadlineExceeded
 
 _SECONDS_EACH = 5.0
@@ -92,7 +92,7 @@ def grade(folder: Path | str, name: str, check: Callable[[Any], None]) -> Grade:
         except (NotImplementedError, DeadlineExceeded):
             raise
         except Exception as error:
-            result.refused[variant.__name__] = said(error)
+            result.refused[variant.__name__] = _said_where(error, check.__code__.co_filename)
     for mistake in [] if result.refused else load_mistakes(lesson):
         if mistake.exercise == exercise.grades:
             try:
@@ -143,7 +143,11 @@ def check_rejects(folder: Path | str, check: Callable[[Any], None]) -> str:
     """
     result = grade(folder, check.__name__, check)
     width = shutil.get_terminal_size((100, 24)).columns - 2
-    matrix = result.matrix(_others(Path(folder), check.__name__), width)
+    others = _others(Path(folder), check.__name__)
+    matrix = result.matrix(others, width)
+    legend = wrapped(
+        "X: caught, a dot: let through." + (" Beside yours: weak tests that many write." * bool(others)), width
+    )
     if result.survived:
         first = next(m for m in load_mistakes(load_lesson(Path(folder))) if m.id == result.survived[0])
         raise Wrong(
@@ -153,9 +157,9 @@ def check_rejects(folder: Path | str, check: Callable[[Any], None]) -> str:
             came="nothing was raised",
             expected="an AssertionError",
             why=first.question,
-            table=f"X: caught, a dot: let through\n\n{matrix}",
+            table=f"{legend}\n\n{matrix}",
         )
-    return f"All wrong ones are caught (X):\n\n{matrix}"
+    return f"All wrong ones are caught.\n{legend}\n\n{matrix}"
 
 
 def probe_grade(folder: Path | str, check: Callable[[Any], None]) -> dict[str, list[str]]:
@@ -192,3 +196,8 @@ def said(error: Exception) -> str:
     """
     first = (str(error).splitlines() or [""])[0]
     return first if isinstance(error, AssertionError) and first else f"{type(error).__name__}: {first}".rstrip(": ")
+
+
+def _said_where(error: Exception, file: str) -> str:
+    """Write an error in one line, and under it the line of a file that raised it."""
+    return "\n".join([said(error), *(f"at {line}" for line in own_lines(error.__traceback__, file)[-1:])])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import filecmp
+import shlex
 import shutil
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def init(folder: Path) -> Path:
     """
     root = folder / "lessons"
     if root.exists():
-        raise BadInput(f"{root} is there already. To renew it: cd {folder} && tfdistedu learn update")
+        raise BadInput(f"{root} is there already. To renew it: cd {shlex.quote(str(folder))} && tfdistedu learn update")
     root.mkdir(parents=True)
     _copy(packaged_lessons(), root)
     return root

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tfdistedu.course.lesson import Lesson
+from tfdistedu.course.lesson import Lesson, all_lessons
 from tfdistedu.course.subject import load_module
 
 MOST_WORDS, MOST_EXCERPTS, MOST_LINES = 1200, 3, 25
@@ -32,7 +32,8 @@ MOST_WORDS, MOST_EXCERPTS, MOST_LINES = 1200, 3, 25
 # Written so that this file, shown on a page, holds no marker itself.
 _DIRECTIVE = re.compile(r'^\s*-{2}8<[-]{2} "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$')
 _LOOKS_LIKE_ONE = re.compile(r"8<[-]")
-_CUT = "--8<" + "--"
+CUT = "--8<" + "--"
+"""What marks a section in a file."""
 _UNIT = re.compile(
     r"(?<![\w.])\d[\d.,]*\s?(?:[kKMGT]i?B/s|[kKMGT]i?B|B/s|bytes?|ms|us|ns|s|seconds?|minutes?|hours?|%|times|x)\b(?!\w)"
     r"|\d[\d.,]*\s?%"
@@ -87,7 +88,7 @@ def _fences(text: str, base: Path) -> Iterator[str]:
         yield f"{excerpts} excerpts of code; a page has at most {MOST_EXCERPTS}"
     for number, line in enumerate(text.splitlines(), 1):
         if _LOOKS_LIKE_ONE.search(line) and not _DIRECTIVE.match(line):
-            yield f'line {number}: not of the form {_CUT} "file:section": {line.strip()}'
+            yield f'line {number}: not of the form {CUT} "file:section": {line.strip()}'
 
 
 def _numbers(text: str, lesson: Lesson, base: Path) -> Iterator[str]:
@@ -130,6 +131,7 @@ def readable(lesson: Lesson, base: Path) -> str:
 
     Returns:
         Markdown: includes are put in; hints and our answers are left out, for `learn hint` and `learn show` have them.
+        A link to another lesson leads to its folder; one to another page of the site, which is not here, says so.
 
     """
     text = (base / lesson.page).read_text(encoding="utf-8")
@@ -140,6 +142,16 @@ def readable(lesson: Lesson, base: Path) -> str:
     text = re.sub(
         r'^!!! \w+ "(.*)"\n((?:\n|    .*\n)*)', lambda m: f"**{m[1]}**\n{textwrap.dedent(m[2])}", text, flags=re.M
     )
+
+    folders = {
+        (base / each.page).resolve(): each.folder.name for each in all_lessons(lesson.folder.parent) if each.page
+    }
+
+    def link(match: re.Match) -> str:
+        folder = folders.get((base / lesson.page).parent.joinpath(match[2]).resolve())
+        return f"[{match[1]}](../{folder}/page.md)" if folder else f"{match[1]} (on the site)"
+
+    text = re.sub(r"(?<!!)\[([^\]]+)\]\((?!https?:)([^)#\s]+)[^)]*\)", link, text)
 
     def put_in(match: re.Match) -> str:
         shown = section(base / match["file"], match["section"])

@@ -1,7 +1,8 @@
 """How far has somebody come? One small file beside the lessons, keyed by names that do not change.
 
 The idea: a pass is bound to the hashes of what passed and of what tested it. When one of them has changed since, the
-pass is *stale*: it still counts, and the list says mildly that a run would renew it. Nothing is ever locked.
+pass is *stale*: it still counts, and the list says mildly that a run would renew it. Nothing is ever locked. What
+passed is `exercise.py` without the lesson's other exercises: who goes on to the next one has not touched the last.
 
     lessons/.progress.json     {"passed": {"allreduce.ring_all_gather": {"exercise": "3f...", "tests": "a0..."}}}
 
@@ -10,6 +11,7 @@ Costs: one read and one atomic write. Leaves out: time, points, and where one ha
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -61,7 +63,7 @@ class Progress:
 
         """
         data = self.read()
-        data["passed"][exercise.id] = _hashes(lesson)
+        data["passed"][exercise.id] = _hashes(lesson, exercise)
         self._write(data)
 
     def hinted(self, exercise: Exercise, rung: int) -> None:
@@ -114,7 +116,7 @@ class Progress:
         """
         then = self.read()["passed"].get(exercise.id)
         if then is not None:
-            return "passed" if then == _hashes(lesson) else "stale"
+            return "passed" if then == _hashes(lesson, exercise) else "stale"
         return "started" if (lesson.folder / "exercise.py").is_file() else "new"
 
     def _write(self, data: dict[str, Any]) -> None:
@@ -143,11 +145,28 @@ def percent(states: list[str]) -> int:
     return 100 * done // len(states) if states else 0
 
 
-def _hashes(lesson: Lesson) -> dict[str, str]:
-    """Hash the learner's file and the tests."""
-    files = {"exercise": "exercise.py", "tests": "test_exercise.py"}
-    found = {what: lesson.folder / name for what, name in files.items()}
-    return {
-        what: hashlib.sha256(file.read_bytes() if file.is_file() else b"").hexdigest()[:16]
-        for what, file in found.items()
-    }
+def _hashes(lesson: Lesson, exercise: Exercise) -> dict[str, str]:
+    """Hash an exercise's part of the learner's file, and the tests."""
+    mine, tests = (_text(lesson.folder / name) for name in ("exercise.py", "test_exercise.py"))
+    others = {each.name for each in lesson.exercises} - {exercise.name}
+    parts = {"exercise": _without(mine, others), "tests": tests}
+    return {what: hashlib.sha256(text.encode()).hexdigest()[:16] for what, text in parts.items()}
+
+
+def _text(file: Path) -> str:
+    """Read a file; "" if it is not there."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+
+
+def _without(text: str, names: set[str]) -> str:
+    """Leave out functions of a file; one that is no Python stays whole."""
+    try:
+        nodes = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return text
+    lines = text.splitlines()
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            lines[first - 1 : node.end_lineno] = [""] * (node.end_lineno - first + 1)
+    return "\n".join(line for line in lines if line.strip())

@@ -13,7 +13,7 @@ Costs: three traced functions, about a second. Leaves out: models with state; le
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -49,6 +49,11 @@ class Case(NamedTuple):
         starts = range(0, self.n_examples, self.global_batch)
         return [range(first, min(first + self.global_batch, self.n_examples)) for first in starts]
 
+    @property
+    def n_updates(self) -> int:
+        """The number of updates, over all epochs."""
+        return self.epochs * len(self.batches)
+
 
 ONE_DEVICE = Case(1, 4, 4, 1)
 TWO_REPLICAS = Case(2, 4, 4, 1)
@@ -56,15 +61,17 @@ RAGGED = Case(3, 10, 4, 2)
 
 
 class Seen(NamedTuple):
-    """What came out: flat `weights` of each replica, what the loop returned, who saw which example, and one place more.
+    """What came out: flat `weights` of each replica, what the loop returned, who saw which example, and two things.
 
-    `built_late` tells whether the optimizer's variables were made inside of the traced step.
+    `built_late` tells whether the optimizer's variables were made inside of the traced step. `calls` has, for each
+    replica, how many examples each call of the loss got, and the weights that it found: those before the update.
     """
 
     weights: list[np.ndarray]
     losses: Any
     audit: Counter
     built_late: bool
+    calls: dict[int, list[tuple[int, np.ndarray]]]
 
 
 class WatchedSGD(keras.optimizers.SGD):
@@ -124,24 +131,27 @@ def run(train: Callable[..., Any], case: Case) -> Seen:
     labels = np.stack([y, np.arange(case.n_examples)], axis=1)
     dataset = tf.data.Dataset.from_tensor_slices((x, labels)).batch(case.global_batch)
     audit: Counter = Counter()
+    calls: dict[int, list[tuple[int, np.ndarray]]] = defaultdict(list)
     with strategy.scope():
         layer = keras.layers.Dense(1, kernel_initializer="zeros", dtype="float64")
         model = keras.Sequential([keras.layers.Input((3,), dtype="float64"), layer])
         optimizer = WatchedSGD(RATE, momentum=MOMENTUM)
 
-    def note(replica: np.ndarray, examples: np.ndarray) -> None:
+    def note(replica: np.ndarray, examples: np.ndarray, *weights: np.ndarray) -> None:
         audit.update((int(replica), int(example)) for example in examples)
+        calls[int(replica)].append((len(examples), np.concatenate([np.ravel(part) for part in weights])))
 
     def loss(y: Any, predictions: Any) -> Any:
         context = tf.distribute.get_replica_context()
         replica = -1 if context is None else context.replica_id_in_sync_group
-        tf.numpy_function(note, [replica, y[:, 1]], [])
+        weights = [tf.identity(variable.value) for variable in model.trainable_variables]
+        tf.numpy_function(note, [replica, y[:, 1], *weights], [])
         return tf.square(y[:, 0] - predictions[:, 0])
 
     losses = train(strategy, model, optimizer, loss, dataset, case.epochs)
     copies = [strategy.experimental_local_results(variable.value) for variable in model.trainable_variables]
     weights = [np.concatenate([np.ravel(part) for part in each]) for each in zip(*copies, strict=True)]
-    return Seen(weights, losses, audit, optimizer.built_late)
+    return Seen(weights, losses, audit, optimizer.built_late, dict(calls))
 
 
 def _data(case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -150,19 +160,19 @@ def _data(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return x, x @ [1.0, -2.0, 0.5] + 3.0 + 0.1 * np.cos(np.arange(case.n_examples))
 
 
-def expected(case: Case) -> tuple[np.ndarray, list[float]]:
+def expected(case: Case) -> tuple[np.ndarray, list[float], list[np.ndarray]]:
     """Train one device with NumPy alone.
 
     Args:
         case: What to train; the number of replicas does not matter.
 
     Returns:
-        The flat weights, and the mean loss an example of each epoch.
+        The flat weights, the mean loss an example of each epoch, and the weights after each update.
 
     """
     x, y = _data(case)
     inputs = np.concatenate([x, np.ones((len(x), 1))], axis=1)
-    weights, velocity, losses = np.zeros(4), np.zeros(4), []
+    weights, velocity, losses, after = np.zeros(4), np.zeros(4), [], []
     for _ in range(case.epochs):
         total = 0.0
         for batch in case.batches:
@@ -170,5 +180,6 @@ def expected(case: Case) -> tuple[np.ndarray, list[float]]:
             total += float(np.sum(error**2))
             velocity = MOMENTUM * velocity - RATE * 2 * inputs[batch].T @ error / len(batch)
             weights = weights + velocity
+            after.append(weights)
         losses.append(total / case.n_examples)
-    return weights, losses
+    return weights, losses, after

@@ -53,6 +53,8 @@ class Training:
         bandwidth: Bytes per second through the server's port.
         by_staleness: Whether the rate of each gradient is divided by its staleness.
         compensation: How far gradients are corrected for the delay; 0 is not.
+        cached: Whether a worker under "ssp" computes on its copy of the weights, its own updates among them, until the
+            copy could miss more steps than the slack allows, as the paper's tables do; no read is sent meanwhile.
         away: Who leaves, and returns.
         looks: How often accuracy is measured, at even distances.
         seed: Draws weights, batches, times and the order of what happens at once.
@@ -70,6 +72,7 @@ class Training:
     bandwidth: float = 1.25e9
     by_staleness: bool = False
     compensation: float = 0.0
+    cached: bool = False
     away: tuple[Away, ...] = ()
     looks: int = 50
     seed: int = 0
@@ -83,6 +86,8 @@ class Training:
             raise BadInput(f"Training: {self.rule} needs {self.rule.needs} workers, and there are {self.n_workers}.")
         if not (self.rate > 0 and self.latency >= 0 and self.bandwidth > 0 and self.compensation >= 0):
             raise BadInput("Training: rate and bandwidth are more than 0, latency and compensation 0 or more.")
+        if self.cached and (self.rule.waits_for != "slowest" or self.compensation):
+            raise BadInput("Training(cached=True): copies that may be old belong to ssp(slack), without compensation.")
         for worker, leaves, returns in self.away:
             if not (0 <= worker < self.n_workers and 0 <= leaves < returns):
                 raise BadInput(f"Training(away={worker, leaves, returns}): no such worker, or it returns too soon.")
@@ -175,6 +180,15 @@ def simulate(
     return _Simulation(training, model or DigitsModel(training.batch), on_look).run()
 
 
+@dataclass
+class _Copy:
+    """A worker's copy of the weights: its `version`, and how many steps of everybody (`steps`) it has for sure."""
+
+    weights: np.ndarray
+    version: int
+    steps: int
+
+
 class _Simulation:
     """The events of one run. Each method is an event, or what two of them share."""
 
@@ -188,6 +202,7 @@ class _Simulation:
         self.report = Report()
         self.weights = model.first_weights(self.rng)
         self.sum = np.zeros(N_WEIGHTS, np.float32)  # of the gradients that wait for their update
+        self.copies: dict[int, _Copy] = {}
         self.parked: dict[int, float] = {}  # since when each waits
         self.moved: tuple[int, int] = (0, 0)  # version and slowest when the parked were last asked
         self.life = [0] * training.n_workers  # what belongs to an earlier life of a worker counts no more
@@ -217,20 +232,29 @@ class _Simulation:
         return self.report
 
     def ask(self, worker: int) -> None:
-        if self.ledger.may_start(worker):
+        if not self.ledger.may_start(worker):
+            self.parked[worker] = self.clock.now
+        elif (
+            worker in self.copies and self.ledger.clocks[worker] - self.copies[worker].steps <= self.training.rule.slack
+        ):
+            self.compute(worker, self.clock.now, self.copies[worker].weights, self.copies[worker].version)
+        else:
             read_at = self.port.passes(self.clock.now, 4 * N_WEIGHTS)
             self.clock.at(read_at, self.read, worker, self.life[worker])
-        else:
-            self.parked[worker] = self.clock.now
 
     def read(self, worker: int, life: int) -> None:
         if life != self.life[worker]:
             return
+        if self.training.cached:
+            self.copies[worker] = _Copy(self.weights.copy(), self.ledger.version, self.ledger.slowest())
+        self.compute(worker, self.clock.now + self.training.latency, self.weights, self.ledger.version)
+
+    def compute(self, worker: int, starts: float, weights: np.ndarray, version: int) -> None:
         # The gradient is computed now, of the weights as they stand; it arrives when its time has passed.
-        gradient = self.model.gradient(self.weights, self.rng)
-        seen = self.weights.copy() if self.training.compensation else None
-        sent_at = self.clock.now + self.training.latency + self.compute_time(worker)
-        self.clock.at(sent_at, self.send, worker, life, self.ledger.version, gradient, seen)
+        gradient = self.model.gradient(weights, self.rng)
+        seen = weights.copy() if self.training.compensation else None
+        sent_at = starts + self.compute_time(worker)
+        self.clock.at(sent_at, self.send, worker, self.life[worker], version, gradient, seen)
 
     def send(self, worker: int, life: int, version: int, gradient: np.ndarray, seen: np.ndarray | None) -> None:
         if life == self.life[worker]:
@@ -248,7 +272,11 @@ class _Simulation:
             if seen is not None:
                 gradient = delay_compensated(gradient, seen, self.weights, self.training.compensation)
             rate = self.training.rate
-            self.sum += (rate_by_staleness(rate, staleness) if self.training.by_staleness else rate) * gradient
+            change = (rate_by_staleness(rate, staleness) if self.training.by_staleness else rate) * gradient
+            self.sum += change
+            if worker in self.copies:  # it sees its own updates: the copy misses one less
+                self.copies[worker].weights -= change
+                self.copies[worker].version += 1
         if fate == "applied":
             self.apply()
         self.ask(worker)
@@ -287,6 +315,7 @@ class _Simulation:
 
     def leave(self, worker: int) -> None:
         self.ledger.leave(worker)
+        self.copies.pop(worker, None)
         self.life[worker] += 1
         self.report.dropped += self.parked.pop(worker, None) is None  # what it was computing is lost
         self.ask_the_parked()

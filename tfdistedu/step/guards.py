@@ -46,7 +46,7 @@ def check_distributed(strategy: tf.distribute.Strategy, batch: Any) -> None:
                 f"the step of {name_of(strategy)} got a batch that was cut into {len(leaf.values)} parts, for another "
                 "strategy. Distribute the dataset with the strategy that the step was made for."
             )
-        if not is_distributed and strategy.num_replicas_in_sync > 1:
+        if not is_distributed and strategy.num_replicas_in_sync > 1 and not getattr(strategy, "plain_values", False):
             raise BadInput(
                 f"the step got {_shape(leaf)} that was not distributed: each of {strategy.num_replicas_in_sync} "
                 "replicas would train on the same examples. Iterate over "

@@ -151,7 +151,12 @@ def checked(strategy: tf.distribute.Strategy, step: Callable[[Any], Any], model:
     def checked_step(batch: Any) -> Any:
         check_cross_replica_context("a training step")
         check_distributed(strategy, batch)
-        result = step(batch)
+        try:
+            result = step(batch)
+        except tf.errors.OpError as error:  # what goes wrong in Python, in a graph
+            if getattr(strategy, "failure", None) is None:
+                raise
+            raise strategy.failure from error
         while unseen:
             check_copies(strategy, unseen.pop())
         return result

@@ -11,7 +11,11 @@ A file is whole or not there: it is written under another name, flushed to the d
 act. When it is read its checksums are verified, then names, shapes and types are held against model and optimizer,
 and only then is the first variable assigned. A damaged newest file is passed over, with a warning, for the one before.
 
-Cost: all variables once in memory and on disk. Left out: several workers (one of them writes); what waits in the
+Several workers hold the same, too: all call `save` and `restore`, the chief writes, and all hear how it went. The
+folder must be one that all see. Who calls it alone (`if chief: save(...)`) waits for the others until the timeout of
+the strategy's collectives, and is told so.
+
+Cost: all variables once in memory and on disk. Left out: what waits in the
 accumulators of `step.accumulate` (flush first); batch normalisation that is not synchronised (replica 0's is saved).
 """
 
@@ -32,6 +36,7 @@ import numpy as np
 from tfdistedu.errors import BadInput, MachineCannot, TfdisteduError
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step.parts import check_optimizer, check_variables
+from tfdistedu.synchronous.workers import is_chief, task_names, tell_all
 
 tf = import_tensorflow()
 try:
@@ -80,6 +85,8 @@ def save(
     Raises:
         BadInput: `keep` below 1; model or optimizer of another strategy; another save is writing into the folder.
         MachineCannot: The folder cannot be written, or the disk is full; the checkpoints before are untouched.
+        DeadlineExceeded: Not all workers called it.
+        TfdisteduError: The chief could not write, or a worker is gone.
 
     """
     if keep < 1:
@@ -87,24 +94,43 @@ def save(
     folder = Path(folder)
     variables = _variables(strategy, model, optimizer)
     position = Position(*map(int, position))
-    # Step 1: one copy of each variable. All replicas hold the same.
+    # Step 1: one copy of each variable. All replicas hold the same. All workers read: some variables need them all.
     arrays = {f"variable-{index}": variable.value.numpy() for index, variable in enumerate(variables)}
     manifest = {"format": 1, "position": position, "variables": [_describe(variable) for variable in variables]}
     arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), np.uint8)
+    # Step 2: the chief writes. Then all hear its number, or that it failed: nobody trains on alone.
+    number, failure = 0, None
+    if is_chief(strategy):
+        try:
+            number = _write(folder, arrays, keep)
+        except TfdisteduError as error:
+            number, failure = -1, error
+    number = sum(tell_all(strategy, number, "save"))
+    if failure is not None:
+        raise failure
+    if number < 0:
+        raise TfdisteduError(
+            f"save: {task_names(strategy)[0]} could not write a checkpoint in {folder}; its error says why."
+        )
+    return _path(folder, number)
+
+
+def _write(folder: Path, arrays: dict[str, np.ndarray], keep: int) -> int:
+    """Write a file whole or not at all; return its number."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone_in(folder):
-            # Step 2: write under another name. Whoever looks meanwhile finds the checkpoint before.
+            # Step 1: write under another name. Whoever looks meanwhile finds the checkpoint before.
             existing = checkpoints(folder)
-            number = int(_NAME.fullmatch(existing[-1].name)[1]) + 1 if existing else 1
-            path = folder / f"checkpoint-{number:06d}.npz"
+            number = _number(existing[-1]) + 1 if existing else 1
+            path = _path(folder, number)
             unfinished = folder / f"{path.name}.unfinished"
             try:
                 with open(unfinished, "wb") as file:
                     np.savez(file, **arrays)
                     file.flush()
                     os.fsync(file.fileno())
-                # Step 3: rename. From here on it exists, whole.
+                # Step 2: rename. From here on it exists, whole.
                 os.replace(unfinished, path)
             finally:
                 unfinished.unlink(missing_ok=True)  # half a file on a full disk helps nobody
@@ -115,7 +141,15 @@ def save(
             f"save: cannot write a checkpoint in {folder} ({error.strerror or error}). The checkpoints that were there "
             "are untouched. Make room or name another folder, and save again."
         ) from error
-    return path
+    return number
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"checkpoint-{number:06d}.npz"
+
+
+def _number(path: Path) -> int:
+    return int(_NAME.fullmatch(path.name)[1])
 
 
 def restore(folder: str | Path, strategy: tf.distribute.Strategy, model: Any, optimizer: Any) -> Position:
@@ -131,32 +165,48 @@ def restore(folder: str | Path, strategy: tf.distribute.Strategy, model: Any, op
         Where in the data training stood.
 
     Raises:
-        BadInput: No checkpoint in the folder; or the newest whole one does not fit: the message lists what is missing.
+        BadInput: No checkpoint in the folder; or the newest whole one does not fit: the message lists what is missing;
+            or workers see different folders.
+        DeadlineExceeded: Not all workers called it.
         TfdisteduError: Every checkpoint is damaged.
 
     """
-    found = checkpoints(folder)
-    if not found:
-        raise BadInput(f"restore: no checkpoint in {folder}; `save` writes files named checkpoint-000001.npz there.")
+    folder = Path(folder)
     variables = _variables(strategy, model, optimizer)
+    # Step 1: read the newest that is whole. All workers must have found the same one, before any goes on.
+    whole, damaged = _newest_whole(folder)
+    numbers = tell_all(strategy, 0 if whole is None else _number(whole[0]), "restore")
+    if len(set(numbers)) > 1:
+        seen = ", ".join(
+            f"{task} finds {f'number {number}' if number else 'none'}"
+            for task, number in zip(task_names(strategy), numbers, strict=False)
+        )
+        raise BadInput(f"restore: workers find different checkpoints in {folder}: {seen}. Give all one shared folder.")
+    if whole is None and damaged:
+        raise TfdisteduError(f"restore: every checkpoint in {folder} is damaged: {'; '.join(damaged)}. Start anew.")
+    if whole is None:
+        raise BadInput(f"restore: no checkpoint in {folder}; `save` writes files named checkpoint-000001.npz there.")
+    path, manifest, arrays = whole
+    if damaged:
+        warnings.warn(f"restore: passed over damaged {', '.join(damaged)}; loaded {path.name}.", stacklevel=2)
+    # Step 2: hold it against what is there. Half a restore would train on without a word.
+    _check_fits(path, manifest["variables"], [_describe(variable) for variable in variables])
+    # Step 3: assign, in cross-replica context: every replica gets the value.
+    with strategy.scope():
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+    return Position(*manifest["position"])
+
+
+def _newest_whole(folder: Path) -> tuple[tuple[Path, dict[str, Any], list[np.ndarray]] | None, list[str]]:
+    """Read the newest checkpoint that is whole, which verifies its checksums; say which newer ones are damaged."""
     damaged = []
-    for path in reversed(found):
-        # Step 1: read all of it, which verifies the checksums.
+    for path in reversed(checkpoints(folder)):
         try:
-            manifest, arrays = _read(path)
+            return (path, *_read(path)), damaged
         except Exception as reason:  # what a damaged file raises depends on which byte it is
             damaged.append(f"{path.name} ({type(reason).__name__}: {reason})")
-            continue
-        if damaged:
-            warnings.warn(f"restore: passed over damaged {', '.join(damaged)}; loaded {path.name}.", stacklevel=2)
-        # Step 2: hold it against what is there. Half a restore would train on without a word.
-        _check_fits(path, manifest["variables"], [_describe(variable) for variable in variables])
-        # Step 3: assign, in cross-replica context: every replica gets the value.
-        with strategy.scope():
-            for variable, array in zip(variables, arrays, strict=True):
-                variable.assign(array)
-        return Position(*manifest["position"])
-    raise TfdisteduError(f"restore: every checkpoint in {folder} is damaged: {'; '.join(damaged)}. Start anew.")
+    return None, damaged
 
 
 def checkpoints(folder: str | Path) -> list[Path]:
@@ -171,7 +221,7 @@ def checkpoints(folder: str | Path) -> list[Path]:
     """
     return sorted(
         (path for path in Path(folder).glob("checkpoint-*.npz") if _NAME.fullmatch(path.name)),
-        key=lambda path: int(_NAME.fullmatch(path.name)[1]),
+        key=_number,
     )
 
 
