@@ -169,6 +169,7 @@ def solve_allreduce(learner) -> None:
 
 
 def test_a_scripted_learner_goes_through_custom_loop_and_ends_at_100_percent(learner, fresh_processes):
+    learner.keep("allreduce", "custom_loop")
     solve_allreduce(learner)
     assert learner.learn("check", "allreduce").returncode == 0
     assert learner.learn("start", "custom_loop").returncode == 0
@@ -199,6 +200,49 @@ def test_a_scripted_learner_goes_through_custom_loop_and_ends_at_100_percent(lea
     assert used.status == 0, used.stdout + used.stderr
     assert json.loads(learner.learn("list", "--json", "-").stdout)["percent"] == 100
     assert "All exercises pass" in learner.learn().stdout
+    everything = "\n".join([*told, used.stdout])
+    assert everything.isascii()
+    assert "\x1b" not in everything
+    assert not [line for line in too_wide(everything) if "=" not in line and not line.startswith("_")]
+
+
+EDGES = (
+    '{"processes": 8, "addresses_in_each_text": 7, "connections": 42, "cut_in_all_other_texts": 6, '
+    '"cut_in_one_text": 1}'
+)
+
+
+def test_a_scripted_learner_goes_through_cluster_and_three_real_processes_read_the_texts(learner, fresh_processes):
+    learner.keep("cluster")
+    assert learner.learn("start", "cluster").returncode == 0
+    stub = learner.read("cluster", "stub.py")
+    broken = "".join(line for line in stub.splitlines(True) if "take this line out" not in line)
+    mistakes = {m.id: m for m in load_mistakes(find_lesson(ROOT / "lessons", "cluster"))}
+    told = []
+    # The gate runs every mistake through the same tests; here are those whose texts differ most: not JSON, wrong
+    # alone, wrong only together (identity, plan), and one of the other exercise.
+    names = ["workers_from_1", "one_text_for_all", "workers_in_another_order", "evaluator_in_the_cluster"]
+    sources = {"as_found": broken} | {name: learner.read("cluster", f"mistakes/{name}.py") for name in names}
+    for name, source in sources.items():
+        learner.write("cluster", source)
+        done = learner.run("pytest", "lessons/10_cluster", "--exercise", mistakes[name].exercise)
+        assert done.returncode == 1
+        assert f"A known mistake does exactly this: {name}." in " ".join(done.stdout.split()), done.stdout
+        told.append(done.stdout)
+    assert "ps:0, the text: it is a Python dictionary" in " ".join(told[0].split())
+    assert "[task-index-counts-the-chief]" in told[1]
+    assert "two processes are chief:0 and nobody is worker:0" in " ".join(told[2].split())
+    told.append(learner.learn("hint", "cluster.mend_texts").stdout)
+    assert learner.learn("use", "cluster").returncode == 1
+    mine = f"def predict_edges():\n    return {EDGES}\n"
+    learner.write("cluster", learner.read("cluster", "reference.py"), mine)
+    done = learner.learn("check", "cluster")
+    assert done.returncode == 0, done.stdout
+    told += [done.stdout, learner.learn("list").stdout]
+    used = learner.warm(fresh_processes, "tfdistedu", "learn", "use", "cluster")
+    assert used.status == 0, used.stdout + used.stderr
+    assert "worker:1 takes itself for worker:1, brings 100 and gets 111" in " ".join(used.stdout.split())
+    assert json.loads(learner.learn("list", "--json", "-").stdout)["percent"] == 100
     everything = "\n".join([*told, used.stdout])
     assert everything.isascii()
     assert "\x1b" not in everything

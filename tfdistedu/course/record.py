@@ -33,6 +33,8 @@ from tfdistedu.course.runner import PATIENT, RECORDED, LessonTests
 from tfdistedu.course.stubs import make_stub
 from tfdistedu.course.subject import load_module
 
+_WITHOUT_TENSORFLOW = ("allreduce", "cluster")
+
 
 class Drift(NamedTuple):
     """A recorded file that is not what the command makes.
@@ -146,7 +148,7 @@ def _machine(lesson: Lesson) -> dict[str, Any]:
     """Say on what it was recorded, as far as a reader needs it."""
     import os
 
-    packages = ["numpy"] if lesson.slug == "allreduce" else ["numpy", "tensorflow", "keras"]
+    packages = ["numpy"] if lesson.slug in _WITHOUT_TENSORFLOW else ["numpy", "tensorflow", "keras"]
     versions = {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in packages}
     return {"machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}", "versions": versions}
 

@@ -6,7 +6,8 @@ For executors that run a plan:           `give(step)` and `take(message) -> arra
     program of rank 0  --send-->  link  --recv-->  program of rank 1
 
 `memory` runs all ranks in one process, in orders that it draws, and sees a deadlock at once: the link to learn and to
-test with. `steps` runs one rank's plan on any link.
+test with. In `meeting` they add up together, and one sees who waits for whom when not all come. `steps` runs one rank's
+plan on any link.
 
 Between processes: `join` gives a `Communicator` over `shared_memory` or `tcp`. Its parts, each read on its own: `mesh`
 (how ranks find each other), `peers` (who died, left or failed), `pieces` and `moves` (what is cut, what is not copied),

@@ -27,7 +27,11 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 _HERE = os.path.dirname(__file__)
-_OWN_FILES = {__file__, threading.__file__, *(os.path.join(_HERE, name) for name in ("memory.py", "scheduler.py"))}
+_OWN_FILES = {
+    __file__,
+    threading.__file__,
+    *(os.path.join(_HERE, name) for name in ("memory.py", "meeting.py", "scheduler.py")),
+}
 
 
 class Place(NamedTuple):
