@@ -22,8 +22,8 @@ def batches_of_worker(
         worker: Which one, 0 to n_workers - 1.
         n_workers: How many there are.
         n_examples: Length of the data.
-        global_batch: Examples of all workers in one step; the last step may have fewer.
-        seed: Chosen once for the whole training.
+        global_batch: Examples of all workers in one step, shared evenly; the last step may have fewer.
+        seed: Chosen once for the whole training; another seed, another order.
         epoch: The number of this pass over the data.
 
     Returns:

@@ -11,6 +11,7 @@ from tfdistedu.course.diagnose_input import (
     check_global_batches,
     check_once,
     check_same_steps,
+    check_shared_evenly,
     check_shuffled_anew,
     probe_input,
 )
@@ -42,6 +43,11 @@ def test_each_example_comes_once_over_all_workers(batches_of_worker):
 def test_each_step_is_a_global_batch_of_one_device(batches_of_worker):
     for case in (ALONE, EVEN, RAGGED, EMPTY, MANY):
         check_global_batches(batches_of_worker, case)
+
+
+def test_no_worker_has_two_examples_more_than_another(batches_of_worker):
+    for case in (EVEN, RAGGED, EMPTY, MANY):
+        check_shared_evenly(batches_of_worker, case)
 
 
 def test_each_epoch_has_another_order_and_always_the_same(batches_of_worker):

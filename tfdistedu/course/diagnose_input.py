@@ -5,7 +5,8 @@ The idea: ask the learner's function for every worker, and hold the answers besi
     as many steps       worker 2 has 3 batches, and worker 0 has 4: it would wait
     each once           example 5 is seen by worker 0 in step 1 and by worker 2 in step 0; example 7 by nobody
     one device's        step 1 of 3 workers has other examples than step 1 of one
-    shuffled anew       epoch 1 has the order of epoch 0
+    shared evenly       worker 0 has 6 examples of step 0, and worker 1 has none: one works, and two look on
+    shuffled anew       epoch 1 has the order of epoch 0; another seed changes nothing; examples keep their neighbours
 
 Costs: some hundred small arrays. Leaves out: what is done with the examples.
 """
@@ -20,6 +21,7 @@ import numpy as np
 from tfdistedu.course.wrong import Wrong
 
 SEED = 7
+_EPOCHS = 4  # two would let an order through that depends on whether the epoch is odd
 
 
 class Case(NamedTuple):
@@ -39,13 +41,14 @@ class Case(NamedTuple):
         return [min(self.global_batch, self.n_examples - start) for start in starts]
 
 
-def ask(function: Callable[..., Any], case: Case, epoch: int = 0) -> list[list[list[int]]]:
+def ask(function: Callable[..., Any], case: Case, epoch: int = 0, seed: int = SEED) -> list[list[list[int]]]:
     """Ask for all workers' batches.
 
     Args:
         function: The learner's `batches_of_worker`.
         case: What is shared out.
         epoch: The number of the pass.
+        seed: The seed of the training.
 
     Returns:
         `result[worker][step]`: numbers of examples.
@@ -56,8 +59,8 @@ def ask(function: Callable[..., Any], case: Case, epoch: int = 0) -> list[list[l
     """
     workers = []
     for worker in range(case.n_workers):
-        call = f"batches_of_worker({worker}, {case.n_workers}, {case.n_examples}, {case.global_batch}, {SEED}, {epoch})"
-        came = function(worker, case.n_workers, case.n_examples, case.global_batch, SEED, epoch)
+        call = f"batches_of_worker({worker}, {case.n_workers}, {case.n_examples}, {case.global_batch}, {seed}, {epoch})"
+        came = function(worker, case.n_workers, case.n_examples, case.global_batch, seed, epoch)
         try:
             batches = [np.asarray(batch).reshape(-1) for batch in came]
             wrong = next((b for b in batches if b.size and (b.dtype.kind not in "iu" or b.min() < 0)), None)
@@ -175,8 +178,34 @@ def check_global_batches(function: Callable[..., Any], case: Case) -> None:
             )
 
 
+def check_shared_evenly(function: Callable[..., Any], case: Case) -> None:
+    """Check that in each step no worker has two examples more than another.
+
+    Args:
+        function: The learner's.
+        case: What is shared out.
+
+    Raises:
+        Wrong: The message names the first step, and who has most and least.
+
+    """
+    workers = ask(function, case)
+    for step in range(len(case.sizes)):
+        sizes = [len(batches[step]) for batches in workers]
+        if max(sizes) - min(sizes) > 1:
+            most, least = int(np.argmax(sizes)), int(np.argmin(sizes))
+            raise Wrong(
+                f"{case}: in step {step} worker {most} has {sizes[most]} examples, worker {least} has {sizes[least]}.",
+                called=f"all workers of {case}",
+                came=f"{sizes} examples",
+                expected="numbers that differ by one at most",
+                why="a step takes as long as its slowest worker: who has most makes the others wait",
+                symptom="one worker does the work of others",
+            )
+
+
 def check_shuffled_anew(function: Callable[..., Any], case: Case) -> None:
-    """Check that the order is another in each epoch, and the same when asked again.
+    """Check that seed and epoch make the order: another one for each, and the same when asked again.
 
     Args:
         function: The learner's.
@@ -186,8 +215,8 @@ def check_shuffled_anew(function: Callable[..., Any], case: Case) -> None:
         Wrong: It is not.
 
     """
-    first, again, second = ask(function, case), ask(function, case), ask(function, case, epoch=1)
-    if first != again:
+    epochs = [ask(function, case, epoch) for epoch in range(_EPOCHS)]
+    if epochs[0] != ask(function, case):
         raise Wrong(
             f"{case}: asked twice for epoch 0, it gives two orders.",
             called="the same call, twice",
@@ -195,15 +224,41 @@ def check_shuffled_anew(function: Callable[..., Any], case: Case) -> None:
             expected="the same",
             why="after a crash the epoch is begun again, and each worker has to find the place where it stood",
         )
-    if first == second:
+    for later in range(1, _EPOCHS):
+        if epochs[later] in epochs[:later]:
+            earlier = epochs.index(epochs[later])
+            raise Wrong(
+                f"{case}: epoch {later} has the order of epoch {earlier}.",
+                called=f"epoch {earlier} and epoch {later}",
+                came="the same order",
+                expected="another one",
+                why="batches that are the same in each epoch are learned together, with all their chance",
+                symptom="shuffled once" if (earlier, later) == (0, 1) else "",
+            )
+    if epochs[0] == ask(function, case, seed=SEED + 1):
         raise Wrong(
-            f"{case}: epoch 1 has the order of epoch 0.",
-            called="epoch 0 and epoch 1",
+            f"{case}: seed {SEED + 1} has the order of seed {SEED}.",
+            called=f"epoch 0 with seed {SEED}, and with seed {SEED + 1}",
             came="the same order",
             expected="another one",
-            why="batches that are the same in each epoch are learned together, with all their chance",
-            symptom="shuffled once",
+            why="a result that one seed gives by chance is seen as chance only with another seed",
         )
+    neighbours = [_neighbours(function, case, epoch) for epoch in range(_EPOCHS)]
+    if all(each == neighbours[0] for each in neighbours[1:]):
+        raise Wrong(
+            f"{case}: examples move, and keep their neighbours, in {_EPOCHS} epochs.",
+            called=f"epochs 0 to {_EPOCHS - 1}",
+            came="one order, begun elsewhere",
+            expected="another order",
+            why="examples that lie together in the data would be learned together in each epoch",
+        )
+
+
+def _neighbours(function: Callable[..., Any], case: Case, epoch: int) -> list[int]:
+    """Begin one worker's order, which goes in a circle, with example 0."""
+    order = [example for batch in ask(function, case._replace(n_workers=1), epoch)[0] for example in batch]
+    at = order.index(0)
+    return order[at:] + order[:at]
 
 
 def probe_input(function: Callable[..., Any], case: Case) -> Any:
