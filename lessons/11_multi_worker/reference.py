@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 
-# --8<-- [start:batches]
 def batches_of_worker(
     worker: int, n_workers: int, n_examples: int, global_batch: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
@@ -29,15 +28,14 @@ def batches_of_worker(
     Returns:
         One integer array for each step.
     """
+    # --8<-- [start:batches]
     # Step 1: one order for all workers. Only seed and epoch decide, for nobody hears of another worker's shuffle.
     order = np.random.default_rng([seed, epoch]).permutation(n_examples)
     # Step 2: cut it into global batches, as one device would. The short last one is one too.
     steps = [order[start : start + global_batch] for start in range(0, n_examples, global_batch)]
     # Step 3: share each step out. Who gets nothing in a step still takes part in it.
     return [step[worker::n_workers] for step in steps]
-
-
-# --8<-- [end:batches]
+    # --8<-- [end:batches]
 
 
 def predict_batches() -> dict[str, int]:
