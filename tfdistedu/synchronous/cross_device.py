@@ -114,7 +114,7 @@ def all_reduce_on_devices(schedule: Schedule, tensors: Any, mean: bool = False) 
     for device, tensor in zip(devices, tensors, strict=True):
         with tf.device(device):
             flat = tf.reshape(tf.cast(tensor, wide), [-1])
-            size = tf.size(flat) if flat.shape[0] is None else flat.shape[0]
+            size = tf.size(flat, tf.int64) if flat.shape[0] is None else flat.shape[0]
             bounds = [chunk * size // schedule.n_chunks for chunk in range(schedule.n_chunks + 1)]
             window.append([flat[a:b] for a, b in itertools.pairwise(bounds)])
     for transfers in schedule.rounds:
