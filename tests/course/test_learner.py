@@ -269,7 +269,7 @@ def test_a_changed_test_makes_a_pass_stale_and_locks_nothing(learner):
 """,
             ["each_its_own_shuffle", "leaves_out_empty_batches", "shares_first", "shuffled_once"],
             [
-                "example 1 is seen 2 times", "worker 2 has 2 batches, and worker 0 has 3",
+                "example 1 is seen 2 times", "worker 2 has 3 batches, and worker 0 has 4",
                 "step 0 is not one device's", "epoch 1 has the order of epoch 0",
             ],
             "furthest weight:",
