@@ -13,6 +13,7 @@ from tfdistedu.course.diagnose_crash import (
     probe_crash,
     undisturbed,
 )
+from tfdistedu.course.diagnose_second_crash import check_killed_again, probe_killed_again
 from tfdistedu.course.runner import attempt
 from tfdistedu.course.subject import load_module
 
@@ -38,10 +39,14 @@ def test_killed_at_any_moment_it_ends_with_the_same_weights(train):
     check_every_moment(train, RIGHT)
 
 
+def test_killed_again_it_ends_with_the_same_weights(train):
+    check_killed_again(train, RIGHT)
+
+
 def test_hardly_anything_is_done_again(train):
     check_little_is_done_again(train)
 
 
 def probe_train(train):
-    """Weights and batches, killed at some moments."""
-    return probe_crash(train)
+    """Weights and batches, killed at some moments, once and twice."""
+    return probe_crash(train) + probe_killed_again(train)
