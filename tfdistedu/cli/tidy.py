@@ -1,8 +1,8 @@
 """Who removes a command's temporary files when the command is killed?
 
 SIGKILL cannot be caught, and TensorFlow keeps a file for each function that AutoGraph rewrote, to be removed at the
-end of the process. So a command that uses TensorFlow works in a temporary folder of its own, and a small process waits for
-its end, whatever ends it:
+end of the process. So a command that uses TensorFlow works in a temporary folder of its own, and a small process waits
+for its end, whatever ends it:
 
     command  --pipe-->  helper: reads until the end of file, then removes the folder
 
