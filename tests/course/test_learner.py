@@ -293,6 +293,66 @@ def test_a_changed_test_makes_a_pass_stale_and_locks_nothing(learner):
     assert learner.learn("show", "allreduce.ring_all_gather").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("slug", "answer", "mistakes", "says", "used"),
+    [
+        (
+            "multi_worker",
+            """def predict_batches():
+    return {"steps": 4, "examples_of_worker_0": 13, "empty_batches": 3, "lost_if_all_stop_at_the_first_empty": 2}
+""",
+            ["each_its_own_shuffle", "leaves_out_empty_batches", "shares_first", "shuffled_once"],
+            [
+                "example 1 is seen 2 times", "worker 2 has 3 batches, and worker 0 has 4",
+                "step 0 is not one device's", "epoch 1 has the order of epoch 0",
+            ],
+            "furthest weight:",
+        ),
+        (
+            "crash",
+            """def predict_crash():
+    return {"steps_before_the_crash": 18, "steps_done_again": 2, "resumes_in_epoch": 1, "batches_skipped": 6}
+""",
+            ["forgets_the_velocity", "writes_in_place", "counts_the_step_before_it_is_done", "saves_after_each_epoch"],
+            [
+                "it ends with other weights", "it cannot start again: 'checkpoint' is half written",
+                "batches are left out", "steps are done again",
+            ],
+            "start 4: weights",
+        ),
+    ],
+)  # fmt: skip
+def test_a_scripted_learner_goes_through_a_lesson_on_workers(
+    learner, fresh_processes, slug, answer, mistakes, says, used
+):
+    """The gate runs every mistake; here are some, as a learner meets them: in words, by name, in 40 columns."""
+    learner.keep(slug)
+    assert learner.learn("start", slug).returncode == 0
+    assert ": not started" in " ".join(learner.learn("check", slug).stdout.split())
+    told = []
+    for name, words in zip(mistakes, says, strict=True):
+        learner.write(slug, learner.read(slug, f"mistakes/{name}.py"))
+        exercise = load_mistakes(find_lesson(ROOT / "lessons", slug))[0].exercise
+        done = learner.run("pytest", str(learner.folder(slug).relative_to(learner.root.parent)), "--exercise", exercise)
+        text = " ".join(done.stdout.split())
+        assert done.returncode == 1
+        assert f"A known mistake does exactly this: {name}." in text, text
+        assert words in text, text
+        told.append(done.stdout)
+    assert learner.learn("use", slug).returncode == 1  # not before it passes
+    reference = learner.read(slug, "reference.py")
+    learner.write(slug, reference.split("def predict_")[0], answer, "# --8<--" + reference.split("# --8<--", 1)[1])
+    done = learner.learn("check", slug)
+    assert done.returncode == 0, done.stdout
+    ran = learner.warm(fresh_processes, "tfdistedu", "learn", "use", slug)
+    assert ran.status == 0, ran.stdout + ran.stderr
+    assert used in ran.stdout
+    assert json.loads(learner.learn("list", "--json", "-").stdout)["percent"] == 100
+    everything = "\n".join([*told, done.stdout, ran.stdout])
+    assert everything.isascii()
+    assert "\x1b" not in everything
+
+
 def test_a_pass_stays_one_while_the_next_exercise_is_written_and_until_its_own_function_changes(learner):
     # A pass bound to the whole file would be stale as soon as somebody goes on.
     solved = (RING, f"def predict_ring():\n    return {ANSWERS}\n")

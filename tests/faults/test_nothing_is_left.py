@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.faults.kill_demo import kill_demo
 from tests.faults.rounds import Launcher, eventually_empty, listening, marked, rounds
 
 # The processes are the same with a TensorFlow that is empty, and start in a tenth of the time.
@@ -109,3 +110,21 @@ def test_without_a_fork_the_end_of_the_context_takes_all_with_it(launcher_of):
     assert launcher.process.wait(20) == 1
     launcher.close()
     eventually_empty(launcher)
+
+
+def test_a_killed_demo_leaves_nothing(tmp_path):
+    """Early, and while it trains: processes, ports, segments, and the files that AutoGraph writes in its process."""
+    kill_demo(2, seed=3, folder=str(tmp_path))
+
+
+def test_a_killed_table_of_what_works_leaves_no_folder(tmp_path):
+    code = "import sys; sys.argv = ['tfdistedu', 'bench', 'matrix']; from tfdistedu.cli import main; main()"
+    launcher = Launcher(str(tmp_path), code=code)
+    end = time.monotonic() + 60
+    while len(launcher.left().get("files", ())) < 2 and time.monotonic() < end:  # its folder, and that of a cell
+        time.sleep(0.05)
+    assert len(launcher.left()["files"]) >= 2
+    launcher.process.kill()
+    launcher.process.wait(20)
+    launcher.close()
+    eventually_empty(launcher, 10.0)

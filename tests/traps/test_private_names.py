@@ -75,3 +75,18 @@ print("woken = tf.constant(1)" in who_woke_tensorflow())
 """
     finished = fresh_processes.run(code)
     assert finished.stdout == "False True True False\nTrue\n", finished.stderr
+
+
+@pytest.mark.upstream
+def test_results_on_several_devices_can_be_put_together_as_cross_device_does(upstream_mirrored):
+    from tensorflow.python.distribute import cross_device_ops, distribute_utils, values
+
+    strategy = upstream_mirrored(2)
+    parts = []
+    for device in strategy.extended.worker_devices:
+        with tf.device(device):
+            parts.append(tf.constant(1.0) + len(parts))
+    together = distribute_utils.regroup(tuple(parts), wrap_class=values.Mirrored)
+    # Each replica must find its own copy again: that the names exist is not enough.
+    assert [float(copy) for copy in strategy.experimental_local_results(together)] == [1.0, 2.0]
+    assert list(cross_device_ops.get_devices_from(together)) == list(strategy.extended.worker_devices)

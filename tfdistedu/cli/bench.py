@@ -10,6 +10,7 @@ import typer
 
 from tfdistedu.cli.bench_allreduce import allreduce
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
+from tfdistedu.cli.tidy import own_temporary_folder
 from tfdistedu.errors import BadInput
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def matrix(
         def show(cell: Cell) -> None:
             progress.update(task, advance=1, description=" · ".join(cell[:6]), refresh=True)
 
-        cells = run_matrix(on_cell=show)
+        with own_temporary_folder():
+            cells = run_matrix(on_cell=show)
     if write:
         write_text(_page(write, cells), write)
     write_json({"versions": versions(), "cells": [cell._asdict() for cell in cells]}, json)

@@ -1,4 +1,4 @@
-"""`tfdistedu demo`: one device against four replicas, on real digits, in about half a minute."""
+"""`tfdistedu demo`: one device against replicas and workers, on real digits, in about half a minute."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json
+from tfdistedu.cli.tidy import own_temporary_folder
 
 if TYPE_CHECKING:
     from tfdistedu.bench.demo import Result, Row
@@ -16,9 +17,10 @@ SVG_OPTION = typer.Option(None, "--svg", metavar="FILE", help="Draw the loss cur
 
 
 def demo(json_file: str | None = JSON_OPTION, svg_file: str | None = SVG_OPTION) -> None:
-    """Train one network on one device and on four replicas, and show that both did the same."""
+    """Train one network on one device, on replicas and on workers, and show that all did the same."""
     check_writable(json_file, svg_file)
-    result = _run()
+    with own_temporary_folder():
+        result = _run()
     if json_file != "-":
         _print(result)
     write_json(result.as_json(), json_file)

@@ -206,6 +206,13 @@ def main(arguments: list[str]) -> int:
     """
     root = Path(arguments[0] if arguments else "lessons").resolve()
     lessons = [lesson for lesson in all_lessons(root) if len(arguments) < 2 or lesson.slug in arguments[1:]]
+    if not lessons:
+        known = ", ".join(lesson.slug for lesson in all_lessons(root)) or "none"
+        print(
+            f"no such lesson in {root}: {' '.join(arguments[1:]) or 'it holds none'}; there are: {known}",
+            file=sys.stderr,
+        )
+        return 2
     rows = [row for lesson in lessons for row in check_lesson(lesson)]
     print(table(rows))
     return int(any(row.problem for row in rows))

@@ -181,7 +181,7 @@ def _imports(text: str, function: ast.FunctionDef, whole: bool) -> list[tuple[st
 def _import_block(needed: list[tuple[str, str]]) -> str:
     """Write imports as ruff sorts them: the standard library, others, ours."""
     groups: list[dict[str, list[str]]] = [{}, {}, {}]
-    for module, name in sorted(needed):
+    for module, name in sorted(needed, key=_rank):
         top = (module or name).split(".")[0].split(" ")[0]
         group = groups[2 if top == "tfdistedu" else 0 if top in sys.stdlib_module_names else 1]
         group.setdefault(module or f"import {name}", []).append(name)
@@ -202,3 +202,9 @@ def _aliases(text: str, stub: str) -> list[str]:
 def _alias(alias: ast.alias) -> str:
     """Write one imported name."""
     return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+
+
+def _rank(imported: tuple[str, str]) -> tuple[str, int, str]:
+    """Order names as ruff does: constants, classes, functions."""
+    module, name = imported
+    return module, 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2, name

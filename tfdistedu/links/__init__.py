@@ -16,10 +16,11 @@ Between processes: `join` gives a `Communicator` over `shared_memory` or `tcp`. 
 Costs: imports NumPy only. Leaves out: who is rank 0 and where the others are; that is a cluster's business.
 """
 
-from tfdistedu.links.communicator import Communicator, join
+from tfdistedu.links.addresses import new_address, new_token
+from tfdistedu.links.communicator import Communicator
 from tfdistedu.links.memory import Deadlock, MemoryLink, RankFailed, Run, run_ranks, try_orders
-from tfdistedu.links.mesh import new_address, new_token
 from tfdistedu.links.peers import Mismatch, PeerFailed, PeerGone
+from tfdistedu.links.start import join
 from tfdistedu.links.steps import run_steps
 
 __all__ = [

@@ -3,7 +3,7 @@
     shape, type, operation, algorithm  --prepare-->  Todo: text, wide type, how to combine, pieces and their programs
     with Call(...):                    one call at a time, numbered; an error ends the communicator, and is told to all
 
-Cost: some hundred microseconds for a call of a new kind, one dictionary look-up for a known one. Left out: what is
+Costs: some hundred microseconds for a call of a new kind, one dictionary look-up for a known one. Leaves out: what is
 called (`tfdistedu.links.communicator`).
 """
 

@@ -5,7 +5,7 @@
 `tfdistedu bench links` measures the three for each link. Rank 0's are sent to all when they meet: ranks that chose by
 their own would choose differently near a crossing. Without measurements: what was fastest where this was written.
 
-Cost: one dictionary look-up a call. Left out: links that differ within one communicator.
+Costs: one dictionary look-up a call. Leaves out: links that differ within one communicator.
 """
 
 from __future__ import annotations

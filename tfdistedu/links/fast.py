@@ -9,7 +9,7 @@
 What the loop needs to know about a piece (slices, operands, places) is worked out once and kept: a call of a size that
 was seen before does little but wait, add and copy.
 
-Cost: about ten microseconds of Python a call of two rounds. Left out: how to wait and how bytes travel; that is the
+Costs: about ten microseconds of Python a call of two rounds. Leaves out: how to wait and how bytes travel; that is the
 link's, `tfdistedu.links.shared_memory` or `tfdistedu.links.tcp`.
 """
 

@@ -198,7 +198,7 @@ def run_group(
     Example:
         >>> run_group(lambda group, x: group.all_reduce("sum", x), [1, 2, 3]).results
         [6.0, 6.0, 6.0]
-        >>> run_group(lambda group, x: group.rank or group.all_reduce("loss", x), [1, 2])
+        >>> run_group(lambda group, x: group.rank or group.all_reduce("loss", x), [1, 2])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
         tfdistedu.links.meeting.Hang: nobody can go on.

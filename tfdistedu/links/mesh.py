@@ -11,7 +11,7 @@ ends, whatever ends it, so an end of file is a death. A rank that gives up says 
 `local:NAME` is an address on this machine that leaves nothing behind (a socket without a file, on Linux), and can carry
 descriptors; `host:port` is one that other machines reach.
 
-Cost: n (n - 1) / 2 connections, some milliseconds. Left out: encryption; the token keeps strangers out, not enemies.
+Costs: n (n - 1) / 2 connections, some milliseconds. Leaves out: encryption; the token keeps strangers out, not enemies.
 """
 
 from __future__ import annotations
@@ -20,42 +20,16 @@ import contextlib
 import hmac
 import json
 import os
-import secrets
 import selectors
 import socket
-import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfdistedu.errors import BadInput, DeadlineExceeded, MachineCannot
+from tfdistedu.errors import BadInput, DeadlineExceeded
+from tfdistedu.links.addresses import listen, make_socket, target_of
 
 _LINE = 1 << 20  # bytes of a longest greeting or roster
-
-
-def new_address() -> str:
-    """Return an address on this machine at which ranks can meet, once.
-
-    Returns:
-        `"local:NAME"`.
-
-    Example:
-        >>> new_address().startswith("local:")
-        True
-
-    """
-    return f"local:tfdistedu-{secrets.token_hex(8)}"
-
-
-def new_token() -> str:
-    """Return a token that nobody guesses.
-
-    Returns:
-        32 hexadecimal digits.
-
-    """
-    return secrets.token_hex(16)
 
 
 @dataclass
@@ -136,7 +110,7 @@ class _Meeting:
         with contextlib.ExitStack() as on_error, contextlib.ExitStack() as always:
             on_error.callback(lambda: Mesh(self.rank, self.n_ranks, self.lines).close())
             # Step 1: listen. Rank 0 at the address that all know, the others anywhere.
-            listener, mine = _listen(self.address, known=self.rank == 0)
+            listener, mine = listen(self.address, known=self.rank == 0)
             always.callback(listener.close)
             if mine.startswith("file:"):
                 always.callback(lambda: os.path.exists(mine[5:]) and os.unlink(mine[5:]))
@@ -217,10 +191,10 @@ class _Meeting:
         """Connect to a rank that listens, or will soon."""
         hello = {"token": self.token, "rank": self.rank, "channel": channel, "listens": mine}
         while True:
-            line = _socket(address)
+            line = make_socket(address)
             try:
                 line.settimeout(max(0.1, self.end - time.monotonic()))
-                line.connect(_target(address))
+                line.connect(target_of(address))
                 line.sendall(json.dumps(hello).encode() + b"\n")
                 line.settimeout(None)
             except OSError:
@@ -268,50 +242,3 @@ def _receive(line: socket.socket) -> bytes | None:
         return None
     except OSError:
         return b""
-
-
-def _listen(address: str, known: bool) -> tuple[socket.socket, str]:
-    """Listen at an address, or, of its kind, anywhere; return where."""
-    if address.startswith("local:"):
-        address = address if known else new_address()
-        listener = _socket(address)
-        target = _target(address)
-        listener.bind(target)
-        listener.listen(128)
-        return listener, address if isinstance(target, bytes) else f"file:{target}"
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise BadInput(f"{address!r} is no address: give local:NAME or host:port.")
-    host = host.strip("[]")
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        if known:
-            listener = socket.create_server(("", int(port)), family=family, backlog=128)
-        else:  # on the side that faces rank 0
-            with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.connect((host, int(port)))
-                host = probe.getsockname()[0]
-            listener = socket.create_server((host, 0), family=family, backlog=128)
-    except OSError as error:
-        raise BadInput(f"rank 0 cannot listen at {address} ({error.strerror}): who else uses it?") from None
-    return listener, f"{host}:{listener.getsockname()[1]}"
-
-
-def _socket(address: str) -> socket.socket:
-    """Make a socket that fits an address."""
-    if address.startswith(("local:", "file:")):
-        if not hasattr(socket, "AF_UNIX"):
-            raise MachineCannot(f"this system has no Unix sockets: give host:port in place of {address}.")
-        return socket.socket(socket.AF_UNIX)
-    return socket.socket(socket.AF_INET6 if address.count(":") > 1 else socket.AF_INET)
-
-
-def _target(address: str) -> Any:
-    """Return what `bind` and `connect` take: for local ones a name without a file, where there are such."""
-    kind, _, name = address.partition(":")
-    if kind == "file":
-        return name
-    if kind == "local":
-        return b"\0" + name.encode() if sys.platform == "linux" else os.path.join(tempfile.gettempdir(), name)
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)

@@ -9,7 +9,7 @@ first arrival, or never after its last; then the caller's own arrays do:
 
     direct, rank 0 of 2:   load chunk 1 (rank 1 reads it) · slot 0 = x[0] + theirs · out[1] = theirs · out[0] = slot 0
 
-Cost: one look at each message, once for a plan. Left out: bytes and bounds (`tfdistedu.links.pieces`).
+Costs: one look at each message, once for a plan. Leaves out: bytes and bounds (`tfdistedu.links.pieces`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ Every wait ends: with what was waited for, at a deadline, or because of a peer. 
 
 Who gives up collects for a moment what the others say: so that *each* rank's error tells who called what.
 
-Cost: nothing while all goes well; a poll of the lines every millisecond of a long wait. Left out: going on with fewer.
+Costs: nothing while all goes well; a poll of the lines every millisecond of a long wait. Leaves out: going on with
+fewer.
 """
 
 from __future__ import annotations

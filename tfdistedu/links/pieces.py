@@ -6,7 +6,7 @@
 The cut decides which rank adds which element, and so the last bits of a float sum. It depends on nothing but size, type
 and number of chunks: so all links give the same bits, and `reference` gives them too, on the plain executor.
 
-Cost: a piece more is one more run of the schedule, some tens of microseconds. Left out: pieces that overlap.
+Costs: a piece more is one more run of the schedule, some tens of microseconds. Leaves out: pieces that overlap.
 """
 
 from __future__ import annotations

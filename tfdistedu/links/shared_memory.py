@@ -15,7 +15,7 @@ Waiting: some looks (none if ranks outnumber cores), then the core is given away
 which deadline and peers are looked at. On processors that may reorder stores (all but x86), `_order` stands between
 data and counter: a lock's release and acquire are a barrier there.
 
-Cost: a window of four pieces a rank, in memory only as far as it is used. Left out: NUMA, huge pages.
+Costs: a window of four pieces a rank, in memory only as far as it is used. Leaves out: NUMA, huge pages.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ once, keeps the rest in a queue, and works the queue off whenever it waits: nobo
 What waits in the queue lies in slots that may be written again: before that happens, the rest is copied. So a rank
 never waits for a reader, only for what arrives.
 
-Cost: two system calls a message if all goes well. Left out: encryption; more than one connection a pair.
+Costs: two system calls a message if all goes well. Leaves out: encryption; more than one connection a pair.
 """
 
 from __future__ import annotations

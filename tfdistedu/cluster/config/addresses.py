@@ -86,7 +86,8 @@ def check(address: object, where: str) -> list[Finding]:
         message = f"{shown(address)} has spaces in it" if address.strip() else f"{shown(address)} is empty"
         code = "address-has-spaces" if address.strip() else "address-empty"
         fixed = re.sub(r"\s", "", address)
-        return [Finding(code, where, message, f'Write "{fixed}".' if fixed else 'Write "host:port".')]
+        better = fixed if fixed and fixed.isprintable() else "host:port"
+        return [Finding(code, where, message, f'Write "{better}".')]
     if not address:
         return [Finding("address-empty", where, "the address is empty", 'Write "host:port".')]
     if scheme := _SCHEME.match(address):
