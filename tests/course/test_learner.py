@@ -259,15 +259,16 @@ def test_a_scripted_learner_goes_through_hang_and_two_real_workers_end_together(
     broken = "".join(line for line in stub.splitlines(True) if "take this line out" not in line)
     told = []
     # The gate runs all mistakes; these three are the three ways to go wrong: order, a wait, and lost examples.
-    names = ["until_its_own_data_ends", "fewest_batches"]
-    for name, source in {"as_found": broken} | {n: learner.read("hang", f"mistakes/{n}.py") for n in names}.items():
+    names = ["rank_0_asks_alone", "fewest_batches"]
+    sources = {"as_found": broken} | {name: learner.read("hang", f"mistakes/{name}.py") for name in names}
+    for name, source in sources.items():
         learner.write("hang", source)
         done = learner.run("pytest", "lessons/12_hang", "--exercise", "train")
         assert done.returncode == 1
         assert f"A known mistake does exactly this: {name}." in " ".join(done.stdout.split()), done.stdout
         told.append(done.stdout)
     assert "meet in call 0 and mean different things" in " ".join(told[0].split())
-    assert "for worker 1: nobody can go on" in " ".join(told[1].split())
+    assert "worker 0 waits in call 9, examples, for worker 1: nobody can go on" in " ".join(told[1].split())
     assert "exercise.py:" in told[1]
     assert "examples are lost" in " ".join(told[2].split())
     told.append(learner.learn("hint", "hang.train").stdout)
