@@ -8,8 +8,8 @@ the first one (the leader), which TensorFlow will use a moment later:
     worker:1 <--"go", or "worker:2 is missing"------ worker:0     each fails with the name, or all go on
 
 "Go" is said when the leader's TensorFlow listens: who came a moment before would be refused, and TensorFlow tries again
-only after a second. While it waits for the others, TensorFlow lets no other Python run in the leader; so a forked helper
-says it.
+only after a second. While it waits for the others, TensorFlow lets no other Python run in the leader; so a forked
+helper says it.
 
 The leader also sees when a task was given another cluster than its own: a TF_CONFIG that was mistyped on one machine.
 
