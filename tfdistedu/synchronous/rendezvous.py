@@ -86,7 +86,8 @@ def _lead(tasks: dict[str, str], leader: str, deadline: float) -> Callable[[], N
         answer = wrong or (_missing(missing, tasks, deadline) if missing else "")
         ended = _nothing
         if not answer and hasattr(os, "fork"):
-            ended = _go_when_it_listens(list(come.values()), tasks[leader], deadline, listener)
+            listener.close()  # before the fork: as long as the helper held it, too, TensorFlow could not listen there
+            ended = _go_when_it_listens(list(come.values()), tasks[leader], deadline)
         else:
             for line in come.values():
                 _say(line, wrong, answer)
@@ -94,15 +95,12 @@ def _lead(tasks: dict[str, str], leader: str, deadline: float) -> Callable[[], N
     return ended
 
 
-def _go_when_it_listens(
-    lines: list[socket.socket], address: str, deadline: float, listener: socket.socket
-) -> Callable[[], None]:
+def _go_when_it_listens(lines: list[socket.socket], address: str, deadline: float) -> Callable[[], None]:
     """Fork a helper that says "go" when TensorFlow listens here; this process is deaf until all have come."""
     parent, helper = os.getpid(), os.fork()
     if helper:
         return lambda: _end(helper)
     try:
-        listener.close()
         end = time.monotonic() + deadline
         while time.monotonic() < end and os.getppid() == parent:
             with contextlib.suppress(OSError):
