@@ -82,6 +82,11 @@ def listening() -> set[int]:
     return {int(line[1].rsplit(":", 1)[1], 16) for line in lines if line[3] == "0A"}
 
 
+def segments() -> set[str]:
+    """Return the segments of shared memory that have a name; a folder is none (benchmarks keep their sockets there)."""
+    return {entry.name for entry in os.scandir("/dev/shm") if not entry.is_dir()}
+
+
 @dataclass
 class Launcher:
     """A launcher under a mark, with a temporary folder of its own."""
@@ -93,7 +98,7 @@ class Launcher:
     ports: set[int] = field(default_factory=set)
 
     def __post_init__(self):
-        self.shared = set(os.listdir("/dev/shm"))
+        self.shared = segments()
         self.process = subprocess.Popen(
             [sys.executable, "-c", self.code],
             cwd=ROOT,
@@ -132,7 +137,7 @@ class Launcher:
             "ports": self.ports & listening(),
             # os.walk bears a folder that is being removed while one looks
             "files": [os.path.join(at, name) for at, below, here in os.walk(self.folder) for name in below + here],
-            "segments": sorted(set(os.listdir("/dev/shm")) - self.shared),
+            "segments": sorted(segments() - self.shared),
         }
         return {name: what for name, what in entries.items() if what}
 
