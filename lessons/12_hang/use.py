@@ -1,6 +1,6 @@
 """Your loop at work: two real workers with unequal data add up through TensorFlow, and end together.
 
-The deadline is part of it: were your loop to hang here, it would end after half a minute, and name who did not answer.
+The deadline is part of it: were your loop to hang here, it would end after a minute, and name who did not answer.
 """
 
 from pathlib import Path

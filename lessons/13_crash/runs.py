@@ -62,7 +62,8 @@ def crash():
     lines = [f"nobody kills it      weights {text(undisturbed())}"]
     for name, function, moment in (("as found, killed", found(), 20), ("ours, killed", reference(), KILLED_AT)):
         came, disk, runs = run_killed(function, moment)
-        lines.append(f"{name:<20} weights {text(came)}   steps {len(runs[0])} + {len(runs[-1])}, killed {disk.where}")
+        lines.append(f"{name:<20} weights {text(came)}, {len(runs[0])} + {len(runs[-1])} steps")
+        lines.append(f"{'':<20} killed {disk.where}")
     return "\n".join(lines) + "\n"
 
 

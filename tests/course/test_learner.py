@@ -249,6 +249,41 @@ def test_a_scripted_learner_goes_through_cluster_and_three_real_processes_read_t
     assert not [line for line in too_wide(everything) if "=" not in line and not line.startswith("_")]
 
 
+HANG = '{"workers_that_wait": 2, "waits_for_worker": 1, "all_reduces_that_ended": 10, "first_wrong_meeting": 2}'
+
+
+def test_a_scripted_learner_goes_through_hang_and_two_real_workers_end_together(learner, fresh_processes):
+    learner.keep("hang")
+    assert learner.learn("start", "hang").returncode == 0
+    stub = learner.read("hang", "stub.py")
+    broken = "".join(line for line in stub.splitlines(True) if "take this line out" not in line)
+    told = []
+    # The gate runs all mistakes; these three are the three ways to go wrong: order, a wait, and lost examples.
+    names = ["rank_0_asks_alone", "fewest_batches"]
+    sources = {"as_found": broken} | {name: learner.read("hang", f"mistakes/{name}.py") for name in names}
+    for name, source in sources.items():
+        learner.write("hang", source)
+        done = learner.run("pytest", "lessons/12_hang", "--exercise", "train")
+        assert done.returncode == 1
+        assert f"A known mistake does exactly this: {name}." in " ".join(done.stdout.split()), done.stdout
+        told.append(done.stdout)
+    assert "meet in call 0 and mean different things" in " ".join(told[0].split())
+    assert "worker 0 waits in call 9, examples, for worker 1: nobody can go on" in " ".join(told[1].split())
+    assert "exercise.py:" in told[1]
+    assert "examples are lost" in " ".join(told[2].split())
+    told.append(learner.learn("hint", "hang.train").stdout)
+    learner.write("hang", learner.read("hang", "reference.py"), f"def predict_hang():\n    return {HANG}\n")
+    done = learner.learn("check", "hang")
+    assert done.returncode == 0, done.stdout
+    told.append(done.stdout)
+    used = learner.warm(fresh_processes, "tfdistedu", "learn", "use", "hang")
+    assert used.status == 0, used.stdout + used.stderr
+    assert json.loads(learner.learn("list", "--json", "-").stdout)["percent"] == 100
+    everything = "\n".join([*told, used.stdout])
+    assert everything.isascii()
+    assert not [line for line in too_wide(everything) if "=" not in line and not line.startswith("_")]
+
+
 def test_a_changed_test_makes_a_pass_stale_and_locks_nothing(learner):
     learner.write("allreduce", RING)
     assert learner.learn("check", "allreduce.ring_all_gather").returncode == 0

@@ -109,9 +109,10 @@ def test_a_worker_with_another_cluster_is_found_out(local_cluster):
         assert re.match(r"TfdisteduError: worker:1 was given another cluster .*localhost:1", error), error
 
 
-def test_the_meeting_needs_no_tensorflow_and_bears_strangers():
+def test_the_meeting_needs_no_tensorflow_and_bears_strangers(monkeypatch):
     import socket
     import threading
+    import time
 
     addresses = [f"localhost:{reserve_port()}" for _ in range(2)]
     cluster = {f"worker:{index}": address for index, address in enumerate(addresses)}
@@ -120,20 +121,40 @@ def test_the_meeting_needs_no_tensorflow_and_bears_strangers():
     with pytest.raises(DeadlineExceeded, match="worker:0"):
         meet(cluster, "worker:1", 0.2)
     meet({"worker:0": addresses[0]}, "worker:0", 0.0)  # alone: nobody to wait for
-    ended = []
-    leader = threading.Thread(target=lambda: ended.append(meet(cluster, "worker:0", 10.0)))
+    port, went, forked, fork = int(addresses[0].split(":")[1]), [], [], os.fork
+    monkeypatch.setattr(os, "fork", lambda: forked.append(fork()) or forked[-1])
+
+    def lead():
+        is_up = meet(cluster, "worker:0", 10.0)
+        time.sleep(0.3)  # TensorFlow takes its time; who comes now would be refused
+        with socket.create_server(("", port)) as tensorflow:
+            tensorflow.settimeout(10)
+            tensorflow.accept()[0].close()
+            went.append(time.monotonic())
+            follower.join(10)
+            is_up()
+
+    def follow():
+        meet(cluster, "worker:1", 10.0)()
+        went.append(time.monotonic())
+
+    leader, follower = threading.Thread(target=lead), threading.Thread(target=follow)
     leader.start()
     for nonsense in (b"PRI * HTTP/2.0\r\n\r\n", b"[1]\n", b""):
         for _ in range(100):
             try:
-                with socket.create_connection(("localhost", int(addresses[0].split(":")[1])), timeout=1) as stranger:
+                with socket.create_connection(("localhost", port), timeout=1) as stranger:
                     stranger.sendall(nonsense)
                 break
             except ConnectionRefusedError:
                 pass
-    meet(cluster, "worker:1", 10.0)
-    leader.join(5)
-    assert ended == [None]
+    follower.start()
+    leader.join(15)
+    assert len(went) == 2
+    assert went == sorted(went)  # nobody was let go before the leader listened
+    (helper,) = forked
+    with pytest.raises(ProcessLookupError):
+        os.kill(helper, 0)  # the helper is gone, and no zombie is left of it
     with socket.create_server(("", reserve_port())) as busy, pytest.raises(BadInput, match="who else uses it"):
         meet({"worker:0": f"localhost:{busy.getsockname()[1]}", "worker:1": "b:1"}, "worker:0", 1.0)
 

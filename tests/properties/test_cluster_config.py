@@ -57,6 +57,7 @@ def test_any_json_gives_findings_or_a_config(data, strategy):
 
 
 @given(ANY_JSON, ANY_JSON, ANY_JSON, STRATEGIES)
+@example([" \x1b"], None, None, None)
 def test_any_cluster_and_task_give_findings_or_a_config(jobs, kind, index, strategy):
     holds(json.dumps({"cluster": {"worker": jobs, "ps": ["p:1"]}, "task": {"type": kind, "index": index}}), strategy)
 

@@ -7,6 +7,7 @@ that is divided twice would all have passed.
 from __future__ import annotations
 
 import random
+import time
 
 import numpy as np
 import pytest
@@ -160,6 +161,33 @@ def test_a_result_that_overlaps_the_input_anywhere_does_not_harm_it(link, n_rank
 
     for rank, result in enumerate(values(run_threads(n_ranks, body, link=link))):
         assert result.tobytes() == expected[rank].tobytes(), rank
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_buffer_is_not_written_while_a_slow_rank_still_reads_it(link):
+    """The drawn cases hit this race now and then; here one rank is slow on purpose, between look and addition."""
+    arrays = drawn(5, 2, 40, "float32")
+    expected = oracle(schedule_for("recursive_doubling", 2), arrays, "sum")
+
+    def body(comm):
+        buffer = comm.buffer(40)
+        buffer[:] = arrays[comm.rank]
+        take = comm._link.take
+
+        def slow_take(*arguments):
+            view = take(*arguments)
+            time.sleep(0.2)
+            return view
+
+        if comm.rank == 1:
+            comm._link.take = slow_take
+        comm.all_reduce(buffer, algorithm="recursive_doubling", out=buffer)
+        result = buffer.tobytes()
+        buffer[:] = np.nan
+        comm.barrier()
+        return result
+
+    assert values(run_threads(2, body, link=link)) == [each.tobytes() for each in expected]
 
 
 @settings(max_examples=15)

@@ -28,11 +28,10 @@ from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
 
 # The same lines for all three; run as a program they print the sum.
 FIRST_REDUCTION = """
-import tensorflow as tf
+from tfdistedu.synchronous.multi_worker import multi_worker_strategy, tf
 
 def first_reduction():
-    options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=60.0)
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    strategy = multi_worker_strategy(timeout=60.0)
 
     def on_replica():
         return tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(tf.ones([4])))

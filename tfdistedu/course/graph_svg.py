@@ -120,7 +120,7 @@ def _arrow(arrow: Arrow, names: Sequence[str], arrows: Sequence[Arrow], name: st
 
 
 def _box(who: str, names: Sequence[str], note: str) -> str:
-    """Draw one name, and its note below."""
+    """Draw one name, and its note on the side where no arrow leaves."""
     x, y = _centre(who, names)
     parts = [
         f'<rect class="box" x="{x - _BOX[0] / 2:.0f}" y="{y - _BOX[1] / 2:.0f}" width="{_BOX[0]}" height="{_BOX[1]}" '
@@ -128,5 +128,6 @@ def _box(who: str, names: Sequence[str], note: str) -> str:
         f'<text class="ink" text-anchor="middle" x="{x:.0f}" y="{y + 4:.0f}">{escape(who)}</text>',
     ]
     if note:
-        parts.append(f'<text class="soft" text-anchor="middle" x="{x:.0f}" y="{y + 34:.0f}">{escape(note)}</text>')
+        below = y - 24 if y < _HEIGHT / 3 else y + 34  # the topmost name has its arrows below
+        parts.append(f'<text class="soft" text-anchor="middle" x="{x:.0f}" y="{below:.0f}">{escape(note)}</text>')
     return "\n".join(parts)

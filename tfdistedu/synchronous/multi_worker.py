@@ -63,9 +63,12 @@ def multi_worker_strategy(
             f"{who_woke_tensorflow()}. Make it first thing in the program."
         )
     # Step 3: all are here. From now on TensorFlow waits by itself, and says nothing.
-    meet(tasks, config.name, start_deadline)
+    is_up = meet(tasks, config.name, start_deadline)
     options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=timeout)
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    try:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    finally:
+        is_up()
     # Step 4: it is what it should be.
     replicas = strategy.num_replicas_in_sync
     if replicas < len(names) or replicas % len(names):

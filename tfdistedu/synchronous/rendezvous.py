@@ -7,6 +7,10 @@ the first one (the leader), which TensorFlow will use a moment later:
     worker:2 --(never comes)                         worker:0     or the deadline passes
     worker:1 <--"go", or "worker:2 is missing"------ worker:0     each fails with the name, or all go on
 
+"Go" is said when the leader's TensorFlow listens: who came a moment before would be refused, and TensorFlow tries again
+only after a second. While it waits for the others, TensorFlow lets no other Python run in the leader; so a forked
+helper says it.
+
 The leader also sees when a task was given another cluster than its own: a TF_CONFIG that was mistyped on one machine.
 
 Cost: one connection a task, some milliseconds. Left out: whether every task reaches every other (only the leader is
@@ -17,8 +21,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import socket
 import time
+from collections.abc import Callable
 
 from tfdistedu.cluster.config.addresses import split
 from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
@@ -26,13 +33,16 @@ from tfdistedu.errors import BadInput, DeadlineExceeded, TfdisteduError
 _LINE = 65536
 
 
-def meet(tasks: dict[str, str], task: str, deadline: float) -> None:
+def meet(tasks: dict[str, str], task: str, deadline: float) -> Callable[[], None]:
     """Wait until all tasks have come.
 
     Args:
         tasks: The address of each task that keeps step, by its name, the leader first.
         task: This task's name.
         deadline: Seconds to wait for all of them.
+
+    Returns:
+        A function to call when TensorFlow is up, or will not be: it ends the helper that says "go".
 
     Raises:
         DeadlineExceeded: Some did not come; the message names them, on each task.
@@ -44,14 +54,14 @@ def meet(tasks: dict[str, str], task: str, deadline: float) -> None:
         raise BadInput(f"TF_CONFIG says that this is {task}, and its cluster has {', '.join(tasks)}.")
     leader = next(iter(tasks))
     if len(tasks) == 1:
-        return
+        return _nothing
     if task == leader:
-        _lead(tasks, leader, deadline)
-    else:
-        _follow(tasks, leader, task, deadline)
+        return _lead(tasks, leader, deadline)
+    _follow(tasks, leader, task, deadline)
+    return _nothing
 
 
-def _lead(tasks: dict[str, str], leader: str, deadline: float) -> None:
+def _lead(tasks: dict[str, str], leader: str, deadline: float) -> Callable[[], None]:
     end = time.monotonic() + deadline
     come: dict[str, socket.socket] = {}
     wrong = ""
@@ -74,11 +84,48 @@ def _lead(tasks: dict[str, str], leader: str, deadline: float) -> None:
                     come[said["task"]] = line
         missing = [name for name in tasks if name not in come and name != leader]
         answer = wrong or (_missing(missing, tasks, deadline) if missing else "")
-        for line in come.values():
-            with contextlib.suppress(OSError):
-                line.sendall(json.dumps({"wrong": wrong, "answer": answer}).encode() + b"\n")
-        # Who closes first keeps the port in TIME_WAIT, where TensorFlow, and nobody else, can take it.
+        ended = _nothing
+        if not answer and hasattr(os, "fork"):
+            listener.close()  # before the fork: as long as the helper held it, too, TensorFlow could not listen there
+            ended = _go_when_it_listens(list(come.values()), tasks[leader], deadline)
+        else:
+            for line in come.values():
+                _say(line, wrong, answer)
     _judge(wrong, answer)
+    return ended
+
+
+def _go_when_it_listens(lines: list[socket.socket], address: str, deadline: float) -> Callable[[], None]:
+    """Fork a helper that says "go" when TensorFlow listens here; this process is deaf until all have come."""
+    parent, helper = os.getpid(), os.fork()
+    if helper:
+        return lambda: _end(helper)
+    try:
+        end = time.monotonic() + deadline
+        while time.monotonic() < end and os.getppid() == parent:
+            with contextlib.suppress(OSError):
+                socket.create_connection(split(address), timeout=1.0).close()
+                for line in lines:
+                    _say(line, "", "")
+                break
+            time.sleep(0.002)
+    finally:
+        os._exit(0)  # whatever it is, it must not run on as a second leader
+
+
+def _end(helper: int) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(helper, signal.SIGKILL)
+        os.waitpid(helper, 0)
+
+
+def _nothing() -> None:
+    """There is no helper to end."""
+
+
+def _say(line: socket.socket, wrong: str, answer: str) -> None:
+    with contextlib.suppress(OSError):  # it is gone, and needs to hear nothing
+        line.sendall(json.dumps({"wrong": wrong, "answer": answer}).encode() + b"\n")
 
 
 def _follow(tasks: dict[str, str], leader: str, task: str, deadline: float) -> None:
