@@ -11,6 +11,8 @@ import pytest
 
 from tests.fresh_process import FreshProcesses
 
+os.environ["TFDISTEDU_CACHE"] = os.devnull  # no folder: what a user measured here chooses no algorithm in a test
+
 pytest_plugins = ["tfdistedu.cluster.testing"]
 
 # Shells start what runs in the background with Ctrl-C ignored, and children inherit that; here they are sent one.

@@ -157,6 +157,64 @@ def test_a_sum_that_does_not_fit_is_an_error_on_all_ranks(link):
     assert all("int64 cannot hold it" in str(each) for each in results), results
 
 
+def forks_and_dies(address, token, link):
+    """Rank 1 forks a child that lives on, and kills itself; rank 0 returns what it hears, and when."""
+    import signal
+    import sys
+
+    import numpy as np
+
+    from tfdistedu.errors import TfdisteduError
+    from tfdistedu.links import join
+
+    rank = int(os.environ["TFDISTEDU_TASK"].rpartition(":")[2])
+    with join(rank, 2, address, token, link, deadline=15) as comm:
+        comm.all_reduce(np.ones(3))
+        began = time.monotonic()
+        if rank == 0:
+            try:
+                comm.barrier()
+            except TfdisteduError as error:
+                return type(error).__name__, time.monotonic() - began
+        elif os.fork() == 0:
+            try:
+                comm.barrier()
+            except TfdisteduError as error:
+                print("child:", error, file=sys.stderr, flush=True)
+            time.sleep(20)
+            os._exit(0)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_killed_rank_is_heard_of_though_a_child_that_it_forked_lives_on(local_cluster, link):
+    """The child has copies of all lines; as long as it held them, none would end and the others would wait."""
+    cluster = local_cluster(workers=2, deadline=40, echo=False)
+    outcomes = cluster.start(forks_and_dies, new_address(), new_token(), link).outcomes()
+    name, took = outcomes["worker:0"].value
+    assert name == "PeerGone"
+    assert took < 5  # seen: 0.5; it would be the deadline, 15
+    assert "child: rank 1: this communicator is of no use any more (this process was forked" in cluster.output(
+        "worker:1"
+    )
+
+
+def test_what_a_rank_gave_wrongly_is_said_with_its_own_number():
+    def body(comm):
+        for array in (np.ma.array([1.0], mask=[True]), "text"):
+            with pytest.raises(BadInput, match=f"rank {comm.rank} has a"):
+                comm.all_reduce(array)
+        with pytest.raises(BadInput, match=r"^out is a list, which cannot be written to"):
+            comm.broadcast(np.ones(1), out=[1.0])
+        with pytest.raises(BadInput, match=r"algorithm=\['ring'\]: give a name"):
+            comm.all_reduce(1.0, algorithm=["ring"])
+        return float(comm.all_reduce(1.0))  # nothing was sent, so nothing is broken
+
+    assert values(run_threads(2, body)) == [2.0, 2.0]
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_after_an_error_a_communicator_says_that_it_is_of_no_use(link):
     def body(comm):
@@ -238,7 +296,7 @@ def test_what_cannot_work_is_said_before_anything_starts():
         for array, words in (("text", "type <U4"), (np.ones(2, complex), "complex128")):
             with pytest.raises(BadInput, match=words):
                 comm.all_reduce(array)
-        with pytest.raises(BadInput, match=r"out\[0\] has shape \(3,\)"):
+        with pytest.raises(BadInput, match=r"out has shape \(3,\)"):
             comm.all_reduce(np.ones(2), out=np.ones(3))
         assert comm.all_reduce(np.ones(2)).tolist() == [1.0, 1.0]  # what was refused broke nothing
 

@@ -143,6 +143,26 @@ def test_a_buffer_is_reduced_where_it_lies_and_may_be_written_at_once(link, n_ra
         assert results == [each[rank].tobytes() for each in expected]
 
 
+@settings(max_examples=40)
+@given(
+    st.sampled_from(LINKS), st.integers(2, 4), st.sampled_from(NAMES), st.integers(-400, 400),
+    st.sampled_from([1, -1, 2]), st.integers(0, 2**32),
+)  # fmt: skip
+def test_a_result_that_overlaps_the_input_anywhere_does_not_harm_it(link, n_ranks, name, shift, step, seed):
+    """With `out is x` alone this would pass where a piece's result lands on what the next one has yet to add."""
+    memory = drawn(seed, n_ranks, 4000, "float32")
+    expected = oracle(schedule_for(name, n_ranks), [each[1000:2000].copy() for each in memory], "sum")
+
+    def body(comm):
+        base = memory[comm.rank]
+        start = 1500 + shift
+        out = base[start : start + 1000 * step : step] if step > 0 else base[start : start - 1000 : step]
+        return comm.all_reduce(base[1000:2000], algorithm=name, out=out)
+
+    for rank, result in enumerate(values(run_threads(n_ranks, body, link=link))):
+        assert result.tobytes() == expected[rank].tobytes(), rank
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_a_buffer_is_not_written_while_a_slow_rank_still_reads_it(link):
     """The drawn cases hit this race now and then; here one rank is slow on purpose, between look and addition."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tfdistedu.cli.bench_allreduce import allreduce
+from tfdistedu.cli.bench_links import links
 from tfdistedu.cli.output import JSON_OPTION, check_writable, console, write_json, write_text
 from tfdistedu.cli.tidy import own_temporary_folder
 from tfdistedu.errors import BadInput
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tfdistedu.bench.matrix import Cell
 
 app = typer.Typer(help="The same work done in several ways, as tables and JSON.", no_args_is_help=True)
+app.command(short_help="What links cost here; the choice of algorithms uses it.")(links)
 app.command(short_help="Our all-reduce beside TensorFlow's and its peers'.")(allreduce)
 
 PAGE = """\

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfdistedu.collectives.algorithms import schedule_for, tree_broadcast
 from tfdistedu.collectives.arithmetic import accumulator, combiner
-from tfdistedu.collectives.arrays import as_arrays
+from tfdistedu.collectives.arrays import as_arrays, as_outputs
 from tfdistedu.collectives.plan import Plan, make_plan
 from tfdistedu.collectives.verify import verify
 from tfdistedu.errors import BadInput, TfdisteduError
@@ -86,7 +86,12 @@ class Desk:
 
         """
         key = (shape, dtype, op, algorithm, buffer)
-        todo = self._prepared.get(key)
+        try:
+            todo = self._prepared.get(key)
+        except TypeError:
+            raise BadInput(
+                f"algorithm={algorithm!r}: give a name, a function of n_ranks that returns a Schedule, or one."
+            ) from None
         if todo is None:
             as_arrays([np.empty(0, dtype)])
             wide = accumulator(dtype, op)
@@ -136,6 +141,11 @@ class Desk:
         """
         return Call(self, text, buffers)
 
+    def let_go(self) -> None:
+        """Be of no use any more: this process is a forked child."""
+        self.broken = "this process was forked; the rank is its parent"
+        self._one_at_a_time = threading.Lock()  # another thread may have held the old one, and is not here
+
     def tell(self, why: str) -> None:
         """Tell all that this rank gives up; it raises its own error.
 
@@ -176,6 +186,61 @@ class Call:
             if not isinstance(error, TfdisteduError) or isinstance(error, BadInput):
                 desk.tell(f"rank {desk.peers.rank} failed with {kind.__name__}: {error}")
         desk._one_at_a_time.release()
+
+
+def own_array(array: Any, rank: int) -> np.ndarray:
+    """Return what a rank gives as an array, or say what is wrong with it.
+
+    Args:
+        array: Anything that `np.asarray` takes.
+        rank: This rank, for the message.
+
+    Returns:
+        The array; not copied if it is one already.
+
+    Raises:
+        BadInput: It cannot be sent.
+
+    """
+    try:
+        return as_arrays([array])[0]
+    except BadInput as error:  # which counts the arrays that it is given, and this is the only one
+        raise BadInput(str(error).replace("rank 0", f"rank {rank}", 1)) from None
+
+
+def own_output(out: Any, given: np.ndarray) -> np.ndarray:
+    """Return the array for a result, or say what is wrong with it.
+
+    Args:
+        out: What the caller gave.
+        given: The input, whose shape and type it must have.
+
+    Returns:
+        `out`.
+
+    Raises:
+        BadInput: It does not fit.
+
+    """
+    try:
+        return as_outputs([out], [given.shape], given.dtype)[0]
+    except BadInput as error:
+        raise BadInput(str(error).replace("out[0]", "out", 1)) from None
+
+
+def unharmed(given: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """Return an input on which no part of a result lands while it is still to be added.
+
+    Args:
+        given: The input.
+        result: Where the result goes.
+
+    Returns:
+        The input, or a copy if the two overlap. Element on element is no harm: each is read before it is written.
+
+    """
+    same_place = given.ctypes.data == result.ctypes.data and given.strides == result.strides
+    return given if same_place or not np.may_share_memory(given, result) else given.copy()
 
 
 @functools.lru_cache(maxsize=256)

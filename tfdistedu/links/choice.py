@@ -1,23 +1,27 @@
 """Which algorithm for which size? The cheapest, by what messages, bytes and additions cost here.
 
-    seconds = latency * messages + bytes / bandwidth + reduced / reduction speed         (`collectives.cost`)
+    seconds = factor * (pieces * (overhead + latency * messages) + bytes / bandwidth + reduced / reduce_speed)
 
-`tfdistedu bench links` measures the three for each link. Rank 0's are sent to all when they meet: ranks that chose by
-their own would choose differently near a crossing. Without measurements: what was fastest where this was written.
+`tfdistedu bench links` measures these numbers (`links.prices`). Rank 0's are sent to all when they meet: ranks that
+chose by their own would choose differently near a crossing. Without measurements: what was fastest where this was
+written.
+
+Another algorithm adds in another order, and so may give other last bits: who needs the same bits on every machine names
+the algorithm.
 
 Costs: one dictionary look-up a call. Leaves out: links that differ within one communicator.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from tfdistedu.collectives.cost import Link
-from tfdistedu.collectives.formulas import price_for
+from tfdistedu.links.prices import costs_for
 
 CHOICES = ("direct", "ring", "recursive_doubling", "halving_doubling", "tree")
-"""The algorithms that are chosen from."""
+"""The algorithms that are chosen from. The first one stays, unless another is cheaper by more than `MARGIN`."""
+MARGIN = 0.1
+"""No measurement on a machine that does other things is better than that."""
 
 
 def choose(n_ranks: int, n_bytes: int, link: str, prices: dict[str, Any] | None) -> str:
@@ -27,22 +31,25 @@ def choose(n_ranks: int, n_bytes: int, link: str, prices: dict[str, Any] | None)
         n_ranks: Number of ranks.
         n_bytes: Size of each rank's message.
         link: "shared_memory" or "tcp".
-        prices: From `tfdistedu bench links`: for each link `{"latency", "bandwidth", "reduce_speed"}`; or `None`.
+        prices: From `tfdistedu bench links`, as `tfdistedu.links.prices.costs_for` takes them; or `None`.
 
     Returns:
         The name of an algorithm.
 
+    Raises:
+        BadInput: These are no prices.
+
     Example:
         >>> choose(4, 4096, "shared_memory", None)
         'direct'
+        >>> prices = {"tcp": {"4": {"latency": 1e-4, "bandwidth": 1e9, "reduce_speed": 1e10}}}
+        >>> choose(4, 4096, "tcp", prices), choose(4, 1 << 20, "tcp", prices)
+        ('recursive_doubling', 'direct')
 
     """
-    measured = (prices or {}).get(link)
-    if not measured:
-        return "direct"
-    return _cheapest(n_ranks, n_bytes, tuple(measured[key] for key in ("latency", "bandwidth", "reduce_speed")))
-
-
-@functools.lru_cache(maxsize=4096)
-def _cheapest(n_ranks: int, n_bytes: int, link: tuple[float, float, float]) -> str:
-    return min(CHOICES, key=lambda name: price_for(name, n_ranks).seconds(n_bytes, Link(*link)))
+    costs = costs_for(prices, link, n_ranks)
+    if costs is None:
+        return CHOICES[0]
+    seconds = {name: costs.seconds(name, n_ranks, n_bytes) for name in CHOICES}
+    best = min(CHOICES, key=seconds.__getitem__)
+    return best if seconds[best] < (1 - MARGIN) * seconds[CHOICES[0]] else CHOICES[0]

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from tfdistedu.collectives.arithmetic import accumulator, combiner, finish
-from tfdistedu.collectives.arrays import as_arrays, as_outputs
 from tfdistedu.collectives.plan import Plan
 from tfdistedu.collectives.schedule import chunk_bounds
-from tfdistedu.links.calls import Desk, Todo, broadcast_plan, plan_for
+from tfdistedu.links.calls import Desk, Todo, broadcast_plan, own_array, own_output, plan_for, unharmed
 from tfdistedu.links.fast import compile_piece, run_piece, text_of
+from tfdistedu.links.forked import remember
 from tfdistedu.links.peers import Peers
 from tfdistedu.links.pieces import PIECE_BYTES
 from tfdistedu.links.shared_memory import SharedMemoryLink
@@ -52,6 +52,7 @@ class Communicator:
         self._desk = Desk(self._peers, self._link, link, mesh.note)
         self._buffers: dict[int, tuple[int, list[np.ndarray]]] = {}  # by address
         self._n_buffers = 0
+        remember(self)
 
     def all_reduce(
         self, array: Any, op: str = "sum", algorithm: Any = None, out: np.ndarray | None = None
@@ -75,10 +76,11 @@ class Communicator:
             DeadlineExceeded: A rank did not come.
 
         """
-        given = array if type(array) is np.ndarray else as_arrays([array])[0]
+        given = array if type(array) is np.ndarray else own_array(array, self.rank)
         result = np.empty(given.shape, given.dtype) if out is None else out
-        if result is not given:
-            (result,) = as_outputs([result], [given.shape], given.dtype)
+        if out is not None and result is not given:
+            result = own_output(result, given)
+            given = unharmed(given, result)
         lent = self._lent(given, out) if self._buffers else None
         todo = self._desk.prepare(given.shape, given.dtype, op, algorithm, None if lent is None else lent[0])
         buffers = None if lent is None else lent[1]
@@ -111,7 +113,7 @@ class Communicator:
             DeadlineExceeded: A rank did not come.
 
         """
-        given = as_arrays([array])[0]
+        given = own_array(array, self.rank)
         wide = accumulator(given.dtype, op)
         plan = plan_for(algorithm, self.n_ranks, "reduce_scatter")
         flat, bounds = given.astype(wide).reshape(-1), chunk_bounds(given.size, self.n_ranks)
@@ -140,7 +142,7 @@ class Communicator:
             DeadlineExceeded: A rank did not come.
 
         """
-        given = as_arrays([array], ragged=True)[0]
+        given = np.atleast_1d(own_array(array, self.rank))
         plan = plan_for(algorithm, self.n_ranks, "all_gather")
         rest = list(given.shape[1:])
         lengths = np.zeros(self.n_ranks, np.int64)
@@ -173,8 +175,8 @@ class Communicator:
             DeadlineExceeded: A rank did not come.
 
         """
-        given = as_arrays([array])[0]
-        (result,) = as_outputs(None if out is None else [out], [given.shape], given.dtype)
+        given = own_array(array, self.rank)
+        result = np.empty(given.shape, given.dtype) if out is None else own_output(out, given)
         plan = broadcast_plan(self.n_ranks, root)
         work = np.ascontiguousarray(given).reshape(-1).view(np.uint8).copy()  # what is only moved needs no type
         text = text_of(f"broadcast({given.dtype}{list(given.shape)}, root {root})")
@@ -230,6 +232,13 @@ class Communicator:
             self._peers.close()
             self._link.shut()
             self._mesh.close()
+
+    def let_go(self) -> None:
+        """Close this process's copies of the lines without a word: it is a forked child, and the rank is its parent."""
+        self._desk.let_go()
+        self._peers.let_go()
+        self._link.shut()
+        self._mesh.close()
 
     def __enter__(self) -> Communicator:
         return self

@@ -159,6 +159,10 @@ class Peers:
             self._send({"left": True})
         self._selector.close()
 
+    def let_go(self) -> None:
+        """Close this process's copy of the selector, and say nothing: it is a forked child."""
+        self._selector.close()
+
     def _mine(self) -> str:
         return f"call {self.call[0]}, {self.call[1]}"
 

@@ -13,6 +13,7 @@ from typing import Any
 from tfdistedu.errors import BadInput, MachineCannot
 from tfdistedu.links.communicator import Communicator
 from tfdistedu.links.mesh import meet
+from tfdistedu.links.prices import costs_for, stored
 
 LINKS = ("shared_memory", "tcp")
 _CHANNELS = {"shared_memory": ("control", "segments"), "tcp": ("control", "data")}
@@ -37,7 +38,8 @@ def join(
         token: What all ranks know: `new_token()`.
         link: "shared_memory" (one machine) or "tcp".
         deadline: Seconds that a wait may take, at the start and in each call.
-        prices: What links cost here, from `tfdistedu bench links`, to choose algorithms by; rank 0's count for all.
+        prices: What links cost here, to choose algorithms by; rank 0's count for all. `None`: what `tfdistedu bench
+            links` has kept on rank 0's machine, if it has; `{}`: none.
         weak_order: Take the barriers that processors with weak memory order need; `None` looks what this one is.
 
     Returns:
@@ -45,7 +47,7 @@ def join(
 
     Raises:
         DeadlineExceeded: Some did not come; the message names them.
-        BadInput: The address, the rank or the link is none.
+        BadInput: The address, the rank, the link or the prices are none.
         MachineCannot: Shared memory is asked for between machines, or where the system cannot hand it over.
 
     Example:
@@ -63,5 +65,9 @@ def join(
             f"shared memory joins ranks of one machine, and {address} is an address for several: give "
             "link='tcp', or an address from new_address()."
         )
+    if rank == 0:
+        prices = stored() if prices is None else prices
+        for kind in LINKS:
+            costs_for(prices, kind, n_ranks)
     mesh = meet(rank, n_ranks, address, token, _CHANNELS[link], prices, deadline)
     return Communicator(mesh, link, deadline, weak_order)
