@@ -31,11 +31,11 @@ class Faults:
 
     _slowed: dict[str, Slowdown]
 
-    def _process(self, task: str) -> Process:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what the cluster has, whose methods these become
 
-    def _start(self, tasks: list[str]) -> None:
-        raise NotImplementedError
+        def _process(self, task: str) -> Process: ...
+
+        def _start(self, tasks: list[str]) -> None: ...
 
     def kill(self, *tasks: str) -> None:
         """Kill tasks with SIGKILL, and wait until they are gone.
