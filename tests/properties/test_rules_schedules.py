@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfdistedu.parameter_servers.rules import Ledger, asp, backup, bsp, softsync, ssp
+from tfdistedu.parameter_servers.ledger import Ledger
+from tfdistedu.parameter_servers.rules import asp, backup, bsp, softsync, ssp
 
 
 def drive(rule, n_workers, choices):

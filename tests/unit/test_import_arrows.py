@@ -32,8 +32,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 # These take less than their place in the layers would give them.
 ONLY = {
-    "simulate": {"errors", "collectives.cost", "parameter_servers.rules", "data"},
+    "simulate": {"errors", "collectives.cost", "parameter_servers.rules", "parameter_servers.ledger", "data"},
     "parameter_servers.rules": {"errors"},
+    "parameter_servers.ledger": {"errors", "parameter_servers.rules"},
     "cluster.config": {"errors"},
     "recipes": set(),
 }
@@ -46,6 +47,7 @@ WITHOUT_TENSORFLOW = (
     "cluster.doctor",
     "cluster.explain",
     "parameter_servers.rules",
+    "parameter_servers.ledger",
     "simulate",
     "cli",
     "",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tfdistedu.errors import BadInput
+from tfdistedu.parameter_servers.ledger import Ledger
 from tfdistedu.parameter_servers.rules import (
-    Ledger,
     asp,
     backup,
     bsp,

@@ -5,7 +5,7 @@
                ^                                                                             |
                +------- no: parked until an update or the slowest moves <-------------------+
 
-Everything but time is real: the gradients, the digits, the rule's books (`parameter_servers.rules.Ledger`, the very
+Everything but time is real: the gradients, the digits, the rule's books (`parameter_servers.ledger`, the very
 ones of the real server). So the run gives accuracy against simulated time, and the staleness of each gradient.
 
 Cost: some 100 microseconds an update. Left out: more than one parameter server; gradients that are compressed.
@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tfdistedu.errors import BadInput, TfdisteduError
-from tfdistedu.parameter_servers.rules import Ledger, Rule, delay_compensated, rate_by_staleness
+from tfdistedu.parameter_servers.ledger import Ledger
+from tfdistedu.parameter_servers.rules import Rule, delay_compensated, rate_by_staleness
 from tfdistedu.simulate.clock import Clock
 from tfdistedu.simulate.delays import ComputeTime, Port
 from tfdistedu.simulate.digits_model import N_WEIGHTS, DigitsModel
