@@ -9,7 +9,8 @@ import pytest
 from tfdistedu.cli import main
 from tfdistedu.parameter_servers.rules import asp, backup
 from tfdistedu.simulate.delays import ComputeTime
-from tfdistedu.simulate.training import Away, Training, simulate
+from tfdistedu.simulate.setting import Away, Training
+from tfdistedu.simulate.training import simulate
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from tfdistedu.simulate.delays import ComputeTime
 from tfdistedu.simulate.digits_model import DigitsModel
 from tfdistedu.simulate.papers import backup_workers, stale_synchronous, staleness_aware
 from tfdistedu.simulate.papers.paper import inside
-from tfdistedu.simulate.training import Training, simulate
+from tfdistedu.simulate.setting import Training
+from tfdistedu.simulate.training import simulate
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from tfdistedu.parameter_servers.rules import asp, backup, bsp, softsync, ssp
 from tfdistedu.simulate.clock import Clock
 from tfdistedu.simulate.delays import KINDS, ComputeTime, Port
 from tfdistedu.simulate.digits_model import DigitsModel
-from tfdistedu.simulate.training import Away, Training, simulate
+from tfdistedu.simulate.setting import Away, Training
+from tfdistedu.simulate.training import simulate
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,8 @@ def training(
     from tfdistedu.cli.simulate import _check_plot
     from tfdistedu.simulate.delays import ComputeTime
     from tfdistedu.simulate.digits_model import DigitsModel
-    from tfdistedu.simulate.training import Away, Training, simulate
+    from tfdistedu.simulate.setting import Away, Training
+    from tfdistedu.simulate.training import simulate
 
     check_writable(plot, json)
     _check_plot(plot)

@@ -17,7 +17,8 @@ from statistics import median
 from typing import Any
 
 from tfdistedu.simulate.digits_model import DigitsModel
-from tfdistedu.simulate.training import Report, Training, simulate
+from tfdistedu.simulate.setting import Training
+from tfdistedu.simulate.training import Report, simulate
 
 Row = dict[str, Any]
 Progress = Callable[[str], None]
