@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfdistedu.course.diagnose_crash import MOMENTUM, RATE, SEED, Disk
+from tfdistedu.course.crash_disk import MOMENTUM, RATE, SEED, Disk
 
 
 def predict_crash() -> dict[str, int]:

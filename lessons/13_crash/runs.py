@@ -3,7 +3,8 @@
 import time
 from pathlib import Path
 
-from tfdistedu.course.diagnose_crash import EPOCHS, N_BATCHES, Disk, run_killed, undisturbed
+from tfdistedu.course.crash_disk import Disk
+from tfdistedu.course.diagnose_crash import EPOCHS, N_BATCHES, run_killed, undisturbed
 from tfdistedu.course.lesson import load_lesson
 from tfdistedu.course.mistakes import load_mistakes
 from tfdistedu.course.runner import LessonTests

@@ -6,8 +6,7 @@ The idea: kill it at *every* moment, one run after the other, on a disk that tel
     a run       killed at moment k, started again until it ends
     right       the weights of the run that nobody killed, bit for bit
 
-A write that is cut short leaves half a file, as on a real disk; a rename happens, or it does not. Costs: some hundred
-trainings of a few microseconds. Leaves out: power cuts, which may also lose what the system had not flushed.
+Costs: some hundred trainings of a few microseconds. Leaves out: a second crash (`diagnose_second_crash`).
 """
 
 from __future__ import annotations
@@ -18,133 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from tfdistedu.course.crash_disk import MOMENTUM, RATE, SEED, Damaged, Disk, Gradients, Killed
 from tfdistedu.course.wrong import Wrong
 
 N_BATCHES, EPOCHS = 4, 3
-SEED, RATE, MOMENTUM = 7, 0.1, 0.9
 _MOST_STARTS = 3
-
-
-class Killed(BaseException):
-    """The process ends here; nothing of it is left but the disk."""
-
-
-class Half:
-    """What a write leaves that was cut short."""
-
-
-class Damaged(Exception):
-    """A file that is not whole was read."""
-
-
-class Disk:
-    """A disk that survives the process, and counts moments.
-
-    Args:
-        kill_at: The moment at which the process is killed; `None`: never.
-
-    """
-
-    def __init__(self, kill_at: int | None = None):
-        self.files: dict[str, Any] = {}
-        self.kill_at, self.moment, self.where = kill_at, 0, ""
-
-    def has(self, name: str) -> bool:
-        """Tell whether there is a file of this name, whole or not.
-
-        Args:
-            name: Its name.
-
-        Returns:
-            Whether there is.
-
-        """
-        return name in self.files
-
-    def read(self, name: str) -> Any:
-        """Read a file.
-
-        Args:
-            name: Its name.
-
-        Returns:
-            What was written.
-
-        Raises:
-            Damaged: There is none, or it is half a file.
-
-        """
-        if isinstance(self.files.get(name, Half()), Half):
-            raise Damaged(f"{name!r} is {'half written' if name in self.files else 'not there'}")
-        return self._copy(self.files[name])
-
-    def write(self, name: str, value: Any) -> None:
-        """Write a file; it takes a while, in which the process may be killed.
-
-        Args:
-            name: Its name.
-            value: Numbers and arrays.
-
-        """
-        self.tick(f"before {name!r} is written")
-        self.files[name] = Half()
-        self.tick(f"while {name!r} is written")
-        self.files[name] = self._copy(value)
-        self.tick(f"after {name!r} is written")
-
-    def rename(self, old: str, new: str) -> None:
-        """Give a file another name, in one act; a file of that name is replaced.
-
-        Args:
-            old: Its name.
-            new: The new one.
-
-        """
-        if old not in self.files:
-            raise Damaged(f"{old!r} is not there, and cannot be renamed")
-        self.files[new] = self.files.pop(old)
-        self.tick(f"after {old!r} is renamed {new!r}")
-
-    def tick(self, where: str) -> None:
-        """Let a moment pass.
-
-        Args:
-            where: What happens, for people.
-
-        """
-        self.moment += 1
-        if self.moment - 1 == self.kill_at:
-            self.kill_at, self.where = None, where
-            raise Killed
-
-    def _copy(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value.copy()
-        if isinstance(value, dict):
-            return {key: self._copy(each) for key, each in value.items()}
-        return type(value)(self._copy(each) for each in value) if isinstance(value, list | tuple) else value
-
-
-class Gradients:
-    """The gradient of each batch of a small problem, and how often each was asked for."""
-
-    def __init__(self, disk: Disk):
-        self.disk, self.asked = disk, []
-
-    def __call__(self, weight: np.ndarray, batch: int) -> np.ndarray:
-        """Return the gradient of a batch; the process may be killed here, too.
-
-        Args:
-            weight: Float64 [2].
-            batch: Its number.
-
-        Returns:
-            Float64 [2].
-
-        """
-        self.disk.tick(f"in step {len(self.asked)} of this run, batch {int(batch)}")
-        self.asked.append(int(batch))
-        return weight - np.array([1.0 + batch, 2.0 - batch])
 
 
 def undisturbed() -> np.ndarray:

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tfdistedu.course.diagnose_crash import EPOCHS, N_BATCHES, Damaged, Disk, Gradients, Killed
+from tfdistedu.course.crash_disk import Damaged, Disk, Gradients, Killed
+from tfdistedu.course.diagnose_crash import EPOCHS, N_BATCHES
 from tfdistedu.course.wrong import Wrong
 
 _STRIDE = 3  # a step has five moments: with a stride of three each kind of them comes, at a third of the cost

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tfdistedu.course.diagnose_crash import MOMENTUM, RATE, SEED, Disk
+from tfdistedu.course.crash_disk import MOMENTUM, RATE, SEED, Disk
 
 ID = "as_found"
 EXERCISE = "train"
