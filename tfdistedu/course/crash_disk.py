@@ -1,4 +1,4 @@
-"""What is left of a training that is killed? Its disk: here one that knows each moment, and kills at the one it is told.
+"""What is left of a training that is killed? Its disk: here one that counts moments, and kills at the one it is told.
 
     write   half a file, then the whole one     a crash in between leaves the half
     rename  at once                             it happens, or it does not
