@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fresh_process import ROOT
-from tfdistedu.course import gate, pages, record
+from tfdistedu.course import gate, pages, record, shown
 from tfdistedu.course.lesson import all_lessons, load_lesson
 
 FIXTURE = Path(__file__).parent / "fixture"
@@ -35,7 +35,7 @@ def test_the_page_says_only_what_is_so(slug):
 def test_every_line_of_python_that_a_page_shows_was_executed(slug):
     # TensorFlow's functions run eagerly here: what AutoGraph rewrote would not be seen.
     lesson, base = LESSONS[slug]
-    assert pages.not_executed(lesson, base, eagerly=slug == "custom_loop") == []
+    assert shown.not_executed(lesson, base, eagerly=slug == "custom_loop") == []
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def state(base: Path) -> tuple[list[str], list[record.Drift], list[str]]:
     """Return what the gate, the drift checks and the page's checks find."""
     lesson = load_lesson(base / "lessons" / "01_tiny")
     wrong = [row.problem for row in gate.check_lesson(lesson) if row.problem]
-    wrong += pages.not_executed(lesson, base)
+    wrong += shown.not_executed(lesson, base)
     return wrong, record.drifts(lesson, base / "docs"), pages.problems(lesson, base)
 
 
@@ -123,7 +123,7 @@ def test_a_missing_end_marker_and_a_line_that_never_ran_are_seen(copy):
     assert "needs one start and then one end marker" in pages.problems(lesson, copy)[0]
     idle = "    if n_ranks < 0:\n        n_ranks = 0\n    return Schedule"
     file.write_text(text.replace("    return Schedule", idle), encoding="utf-8")
-    assert [line.split(": ")[1] for line in pages.not_executed(lesson, copy)] == ["n_ranks = 0"]
+    assert [line.split(": ")[1] for line in shown.not_executed(lesson, copy)] == ["n_ranks = 0"]
 
 
 def test_the_repositorys_own_command_records_into_lessons_and_docs(copy, capsys):

@@ -8,29 +8,24 @@ with a unit stands in an element that names its record:
     lessons/07_allreduce/naive.py:naive                    the section has both its markers, and each line has run
     ```
 
-Costs: reads the page, and runs what it shows once more, line by line. Leaves out: style.
+Costs: reads the page. Leaves out: style; whether what is shown has run (`tfdistedu.course.shown`).
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import sys
 import textwrap
-import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tfdistedu.course.lesson import Lesson, all_lessons
-from tfdistedu.course.subject import load_module
 
 MOST_WORDS, MOST_EXCERPTS, MOST_LINES = 1200, 3, 25
 
 # Written so that this file, shown on a page, holds no marker itself.
-_DIRECTIVE = re.compile(r'^\s*-{2}8<[-]{2} "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$')
+DIRECTIVE = re.compile(r'^\s*-{2}8<[-]{2} "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$')
+"""What includes a section in a page."""
 _LOOKS_LIKE_ONE = re.compile(r"8<[-]")
 CUT = "--8<" + "--"
 """What marks a section in a file."""
@@ -71,7 +66,7 @@ def _fences(text: str, base: Path) -> Iterator[str]:
     """Look at what is included, and at what should be."""
     excerpts = 0
     for language, lines, number in fences(text):
-        directives = [_DIRECTIVE.match(line) for line in lines]
+        directives = [DIRECTIVE.match(line) for line in lines]
         if language == "python" or any(directives):
             if not all(directives):
                 yield f"line {number}: a fence holds included sections and nothing else"
@@ -87,7 +82,7 @@ def _fences(text: str, base: Path) -> Iterator[str]:
     if excerpts > MOST_EXCERPTS:
         yield f"{excerpts} excerpts of code; a page has at most {MOST_EXCERPTS}"
     for number, line in enumerate(text.splitlines(), 1):
-        if _LOOKS_LIKE_ONE.search(line) and not _DIRECTIVE.match(line):
+        if _LOOKS_LIKE_ONE.search(line) and not DIRECTIVE.match(line):
             yield f'line {number}: not of the form {CUT} "file:section": {line.strip()}'
 
 
@@ -158,7 +153,7 @@ def readable(lesson: Lesson, base: Path) -> str:
         lines = (base / match["file"]).read_text(encoding="utf-8").splitlines()
         return textwrap.dedent("\n".join(lines[number - 1] for number in shown)).strip()
 
-    body = re.sub(_DIRECTIVE.pattern, put_in, text, flags=re.M)
+    body = re.sub(DIRECTIVE.pattern, put_in, text, flags=re.M)
     return f"<!-- Made by `{COMMAND}` from {lesson.page}; the site has the same with pictures. -->\n{body}"
 
 
@@ -224,84 +219,3 @@ def section(file: Path, name: str | None) -> range | str:
     if [kind for kind, _ in marks] != ["start", "end"]:
         return f"{file.name}: section {name!r} needs one start and then one end marker, and has {marks}"
     return range(marks[0][1] + 1, marks[1][1])
-
-
-def not_executed(lesson: Lesson, base: Path, eagerly: bool = False) -> list[str]:
-    """Say which shown lines of Python the lesson's `runs.shown()` never executes.
-
-    Args:
-        lesson: The lesson.
-        base: The folder that paths in the page are relative to.
-        eagerly: Whether TensorFlow's functions run as Python; in a graph, lines that AutoGraph rewrote are not seen.
-
-    Returns:
-        "file:line: text" for each.
-
-    """
-    text = (base / lesson.page).read_text(encoding="utf-8")
-    wanted: dict[Path, set[int]] = defaultdict(set)
-    for language, lines, _ in fences(text):
-        for directive in filter(None, map(_DIRECTIVE.match, lines)):
-            shown = section(base / directive["file"], directive["section"])
-            if language == "python" and isinstance(shown, range):
-                wanted[base / directive["file"]] |= set(shown)
-    runs = load_module(lesson.folder / "runs.py")
-    if eagerly:
-        from tfdistedu.devices import tf
-
-        tf.config.run_functions_eagerly(True)
-    try:
-        seen = executed(runs.shown, set(wanted))
-    finally:
-        if eagerly:
-            tf.config.run_functions_eagerly(False)
-    missed = []
-    for file, numbers in wanted.items():
-        source = file.read_text(encoding="utf-8")
-        lines = source.splitlines()
-        for number in sorted(numbers & _statements(source) - seen[file]):
-            missed.append(f"{file.name}:{number}: {lines[number - 1].strip()}")
-    return missed
-
-
-def executed(function: Callable[[], Any], files: set[Path]) -> dict[Path, set[int]]:
-    """Run a function and note which lines of some files it executes, in all threads that it starts.
-
-    Args:
-        function: The function.
-        files: The files.
-
-    Returns:
-        From each file to the numbers of its lines.
-
-    """
-    seen: dict[Path, set[int]] = {file: set() for file in files}
-    by_name = {str(file): seen[file] for file in files}
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        lines = by_name.get(frame.f_code.co_filename)
-        if lines is None:
-            return None
-        lines.add(frame.f_lineno)
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    threading.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-        threading.settrace(None)
-    return seen
-
-
-def _statements(source: str) -> set[int]:
-    """Return the first lines of statements in functions: what a trace reports; docstrings and `def` lines are not."""
-    found = set()
-    for function in ast.walk(ast.parse(source)):
-        if isinstance(function, ast.FunctionDef):
-            nodes = [node for each in function.body for node in ast.walk(each) if isinstance(node, ast.stmt)]
-            texts = [node for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
-            found |= {node.lineno for node in nodes if node not in texts}
-    return found
