@@ -32,7 +32,6 @@ from tfdistedu.bench import on_workers, widely_copied
 from tfdistedu.data.batches import batched_dataset
 from tfdistedu.data.digits import load_digits
 from tfdistedu.devices import mirrored_strategy
-from tfdistedu.errors import TfdisteduError
 from tfdistedu.models import digits_mlp
 from tfdistedu.quiet import import_tensorflow
 from tfdistedu.step import optimizer as optimizers
@@ -101,7 +100,7 @@ class Run:
     """What a way gets: a strategy, fresh weights, the data, and a clock that is told of each epoch."""
 
     def __init__(self, n_replicas: int, on_epoch: Callable[[], None]):
-        self.n_replicas = n_replicas
+        self.n_replicas, self.epochs, self.global_batch = n_replicas, EPOCHS, GLOBAL_BATCH
         self.digits = load_digits()
         self.dataset = batched_dataset((self.digits.x_train, self.digits.y_train), GLOBAL_BATCH, shuffle_seed=0)
         self._on_epoch = on_epoch
@@ -206,32 +205,6 @@ def train_with_loop(run: Run) -> tuple[Any, list[float]]:
     return model, [epoch.loss for epoch in history]
 
 
-def train_in_processes(kind: str) -> Callable[[Run], tuple[Any, list[float]]]:
-    """Make a way that trains in processes of its own.
-
-    Args:
-        kind: One of `on_workers.KINDS`.
-
-    Returns:
-        A function from a run to the model, with the weights of worker 0, and one mean loss an epoch.
-
-    """
-
-    def train(run: Run) -> tuple[Any, list[float]]:
-        found = on_workers.train_on_workers(kind, run.n_replicas, EPOCHS, GLOBAL_BATCH)
-        start = run.times[0]
-        for seconds in found["times"][1:]:
-            run.epoch_done()
-            run.times[-1] = start + seconds  # as the worker's clock had it
-        if found["spread"]:
-            raise TfdisteduError(f"{kind}: the workers' weights differ by {found['spread']:.1e}")
-        model = digits_mlp()
-        model.set_weights(found["weights"])
-        return model, found["losses"]
-
-    return train
-
-
 def train_as_widely_copied(run: Run) -> tuple[Any, list[float]]:
     """Train with the loop that most tutorials print, wrong as it is.
 
@@ -256,9 +229,9 @@ WAYS = (
     Way("one device, fit", 1, train_with_fit),
     Way("mirrored, fit", N_REPLICAS, train_with_fit),
     Way("mirrored, custom loop", N_REPLICAS, train_with_loop),
-    Way("two workers, fit", 2, train_in_processes("multi_worker_fit")),
-    Way("two workers, custom loop", 2, train_in_processes("multi_worker")),
-    Way("two ranks, our all-reduce", 2, train_in_processes("from_scratch")),
+    Way("two workers, fit", 2, on_workers.way("multi_worker_fit")),
+    Way("two workers, custom loop", 2, on_workers.way("multi_worker")),
+    Way("two ranks, our all-reduce", 2, on_workers.way("from_scratch")),
     Way(
         "widely copied loop",
         N_REPLICAS,
