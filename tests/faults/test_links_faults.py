@@ -20,7 +20,7 @@ import pytest
 
 from tests.ranks import run_threads, values
 from tfdistedu.errors import BadInput, DeadlineExceeded, MachineCannot, TfdisteduError
-from tfdistedu.links import Mismatch, PeerFailed, PeerGone, join, new_address, new_token
+from tfdistedu.links import Mismatch, PeerFailed, PeerGone, join, mesh, new_address, new_token
 
 LINKS = ("shared_memory", "tcp")
 
@@ -343,3 +343,13 @@ def test_a_communicator_that_is_closed_leaves_no_descriptor_no_mapping_and_no_fi
         values(run_threads(3, lambda c: (c.all_reduce(np.ones(1000)), c.buffer(10) is None)[0], link=link))
     gc.collect()
     assert (open_descriptors(), mapped()) == start
+
+
+def test_what_follows_the_roster_at_once_is_not_swallowed_with_it():
+    """The system may hand over both in one read; the rest is the first message of the control line."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b'{"where": {}, "note": 7}\n{"left": true}\n')
+        meeting = mesh._Meeting(1, 2, "local:x", "token", ("control",), time.monotonic() + 5, 5.0)
+        assert meeting.read_roster(ours) == {"where": {}, "note": 7}
+        assert ours.recv(100) == b'{"left": true}\n'

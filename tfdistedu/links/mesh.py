@@ -211,7 +211,9 @@ class _Meeting:
         while not data.endswith(b"\n"):
             line.settimeout(max(0.1, self.end - time.monotonic() + 1.0))  # rank 0 names who is missing: let it
             try:
-                part = line.recv(_LINE)
+                # Up to the end of its line: what rank 0 says next on this line is for `Peers`.
+                seen = line.recv(_LINE, socket.MSG_PEEK)
+                part = line.recv(seen.index(b"\n") + 1 if b"\n" in seen else len(seen))
             except TimeoutError:
                 self.say_missing({0})
             except OSError:
