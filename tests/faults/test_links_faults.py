@@ -110,7 +110,6 @@ def test_calls_that_differ_are_an_error_on_all_sides_that_says_who_called_what(l
     for rank, error in enumerate(results):
         assert isinstance(error, (Mismatch, PeerFailed)), (rank, error)
         assert {who for who, _ in said[rank]} >= {"1", str(rank)}, error
-    assert len({frozenset(each) for each in said.values()}) <= 3
 
 
 @pytest.mark.parametrize("link", LINKS)
